@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.quantity import NANO, ZERO, Format, Quantity, canonical
+from steersman.api.quantity import NANO, ZERO, Format, Quantity, _parse, canonical
 
 SUFFIXES = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2")
 
@@ -167,3 +167,16 @@ def test_arithmetic_is_exact(a: Quantity, b: Quantity) -> None:
 def test_rounding_never_loses_what_was_asked_for(quantity: Quantity) -> None:
     assert abs(quantity.value()) * NANO >= abs(quantity.nanos) > (abs(quantity.value()) - 1) * NANO
     assert abs(quantity.milli()) * 10**6 >= abs(quantity.nanos) > (abs(quantity.milli()) - 1) * 10**6
+
+
+def test_a_text_is_looked_at_once_however_long_it_is() -> None:
+    # Backtracking over zeros, digits and fraction took time with the cube of the length.
+    for text in ("0" * 30_000 + "\n1", "1" * 30_000 + "\nx", "0" * 30_000 + "." + "0" * 30_000 + "\n1"):
+        with pytest.raises(ValueError, match="cannot parse"):
+            Quantity.parse(text)
+
+
+def test_long_texts_are_not_remembered() -> None:
+    _parse.cache_clear()
+    assert Quantity.parse("0" * 100_000 + "7") == Quantity.of(7)
+    assert _parse.cache_info().currsize == 0

@@ -354,6 +354,11 @@ PLUGIN = {"apiVersion": V1, "command": "c", "interactiveMode": "Never"}
         ("a: b: c", r"not YAML at line 1, column 5: mapping values"),
         ("{", "not YAML"),
         ("\x00", "not YAML"),
+        ("a: !!bool maybe", "no current-context"),
+        ("a: !!int ''", "no current-context"),
+        ("a: !!timestamp never", "no current-context"),
+        ("[" * 100_000, "not YAML for a kubeconfig"),
+        ("a: &a [*a]", "not YAML for a kubeconfig"),
         ("- a", "its content must be a mapping"),
         ("just text", "its content must be a mapping"),
         ({"apiVersion": "v1", "kind": "Pod"}, "is a v1 Pod, not a kubeconfig"),
@@ -378,6 +383,10 @@ PLUGIN = {"apiVersion": V1, "command": "c", "interactiveMode": "Never"}
         (config({"server": "https://h:port"}), "is not a URL"),
         (config({"server": "host/path"}), "is not a URL"),
         (config({"server": "https://u:p@h"}), "server contains a password"),
+        (config({"server": "https://u:p@h:port"}), "server contains a password"),
+        (config({"server": "https://u:p/q@h"}), "server is not a URL"),
+        (config({"certificate-authority": "a\0b"}), "certificate-authority is not a path"),
+        (config({"certificate-authority-data": "é"}), "certificate-authority-data is not base64"),
         (config({"server": 3}), 'cluster "one": server must be a string; put it in quotes'),
         (config({"certificate-authority": "gone.crt"}), "certificate-authority: .*gone.crt: no such file"),
         (config({"certificate-authority-data": "%%"}), "certificate-authority-data is not base64"),
@@ -526,3 +535,27 @@ def test_certificates_given_inline_are_kept_as_they_are(home: Path) -> None:
     assert got.tls == TlsConfig(
         ca=Pem(data=authority.pair.cert), cert=Pem(data=pair.cert), key=Pem(data=pair.key)
     )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        config({"server": "https://u:hunter2@h:port"}),
+        config({"server": "https://u:hunter2/x@h"}),
+        "users: [{name: u, user: {password: *hunter2}}]",
+        "users: [{name: u, user: {password: !hunter2 x}}]",
+        "users: [{name: u, user: {password: hunter2, a: !!int hunter2}}]",
+        config(user={"client-key-data": "hunter2é"}),
+    ],
+)
+def test_no_error_shows_a_secret(home: Path, content: Any) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(write(home, content), environ={})
+    assert "hunter2" not in str(refused.value)
+
+
+def test_an_extension_with_aliases_does_not_become_a_billion_values(home: Path) -> None:
+    lines = ["a: &a0 [x,x,x,x,x,x,x,x,x,x]"]
+    lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    with pytest.raises(ConfigError, match="not YAML for a kubeconfig"):
+        load(write(home, "\n".join(lines)), environ={})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,3 +134,25 @@ def test_what_is_no_data_directory_cannot_be_saved(
     assert "holds no steersman data" in capsys.readouterr().err
     assert snapshot("restore", tmp_path / "none", "--data-dir", tmp_path / "new") == 1
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("verb", ["save", "restore"])
+def test_a_link_that_takes_the_name_of_an_unfinished_file_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    file, other = saved(tmp_path), tmp_path / "other"
+    other.write_text("precious")
+    opened = os.open
+
+    def open_and_replace(path: str | Path, flags: int, mode: int = 0o777, **rest: Any) -> int:
+        descriptor = opened(path, flags, mode, **rest)
+        if flags & os.O_EXCL and str(path).endswith((".partial", "fresh.db")):
+            os.unlink(path)
+            os.symlink(other, path)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", open_and_replace)
+    data = tmp_path / ("data" if verb == "save" else "new")
+    assert snapshot(verb, file, "--data-dir", data) == 1
+    assert other.read_text() == "precious"
+    assert not file.is_symlink()

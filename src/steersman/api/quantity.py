@@ -21,6 +21,10 @@ _MAX = (2**63 - 1) * NANO
 _MAX_DIGITS = 1000
 
 
+_MAX_CACHED_TEXT = 64
+"""Characters of the longest quantity that is cached, so the cache takes up to 2 MiB."""
+
+
 class Format(Enum):
     """A family of suffixes."""
 
@@ -33,7 +37,9 @@ class Format(Enum):
 
 
 _SHAPE = re.compile(
-    r"(?P<sign>[+-]?)(?P<zeros>0*)(?P<whole>[0-9]*)(?P<point>\.(?P<part>[0-9]*))?(?P<suffix>.*)"
+    # Possessive, so that no text is looked at twice, and with DOTALL, so that every text matches.
+    r"(?P<sign>[+-]?+)(?P<zeros>0*+)(?P<whole>[0-9]*+)(?P<point>\.(?P<part>[0-9]*+))?+(?P<suffix>.*)",
+    re.DOTALL,
 )
 _SUFFIX = re.compile(r"[eEinumkKMGTP]*[-+]?[0-9]*")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -63,7 +69,9 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
     def parse(value: str | float) -> Quantity:
         """Parse a quantity, given as a string or a number. Raises `ValueError` that names the input."""
         if isinstance(value, str):
-            return _parse(value.strip())
+            text = value.strip()
+            # Long texts are not cached: zeros in front make a number as long as a body can be.
+            return _parse(text) if len(text) <= _MAX_CACHED_TEXT else _parse.__wrapped__(text)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _malformed(str(value), "not a string or a number")
         return _parse(repr(value))

@@ -221,10 +221,12 @@ def _server(server: str, where: str) -> str:
         parts.port  # noqa: B018  (accessing it validates it)
     except ValueError:
         valid = False
-    if not valid or ("://" not in server and parts.path not in ("", "/")):
-        raise ConfigError(f'{where}: server "{server}" is not a URL; write https://HOST:PORT')
-    if parts.username or parts.password:
+    if "@" in url.partition("://")[2].partition("/")[0]:
         raise ConfigError(f"{where}: server contains a password; put it into the user entry instead")
+    if not valid or ("://" not in server and parts.path not in ("", "/")):
+        # What has an @ may be a URL with a password after all.
+        shown = "" if "@" in server else f' "{server}"'
+        raise ConfigError(f"{where}: server{shown} is not a URL; write https://HOST:PORT")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 

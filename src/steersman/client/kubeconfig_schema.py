@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
+from steersman.api import go_yaml
 from steersman.client.config import ConfigError, Pem
-
-_Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -82,6 +79,9 @@ class Entry(msgspec.Struct, frozen=True):
                 pass
         except OSError as error:
             raise self.error(f"{name}: {path}: {_reason(error)}; correct the path") from None
+        except ValueError:
+            # A NUL character, or one that the file system's encoding does not have.
+            raise self.error(f"{name} is not a path; correct it") from None
 
     def pem(self, name: str) -> Pem:
         """Return the PEM data given as a file (``name``) or inline (``name-data``)."""
@@ -95,7 +95,7 @@ class Entry(msgspec.Struct, frozen=True):
             return Pem()
         try:
             return Pem(data=base64.b64decode("".join(data.split()), validate=True))
-        except binascii.Error:
+        except ValueError:
             raise self.error(f"{name}-data is not base64; encode the PEM file with base64 -w0") from None
 
 
@@ -110,13 +110,15 @@ def read(path: str, *, missing_ok: bool) -> Entry | None:
     except OSError as error:
         raise ConfigError(f"{path}: {_reason(error)}; make the kubeconfig file readable") from None
     try:
-        parsed = yaml.load(content, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+        parsed, _ = go_yaml.decode(content)
+    except go_yaml.YamlSyntaxError as error:
+        at = f" at line {error.line}, column {error.column}" if error.line else ""
         raise ConfigError(f"{path}: not YAML{at}: {error.problem}; correct the file") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise ConfigError(f"{path}: not YAML; correct the file") from None
+    except go_yaml.MalformedDocument:
+        # Without the reason, which quotes anchors: a password that begins with an asterisk is one.
+        raise ConfigError(
+            f"{path}: not YAML for a kubeconfig: check its anchors, aliases and numbers"
+        ) from None
     document = Entry(path, path, parsed if isinstance(parsed, dict) else {})
     if parsed is not None and not isinstance(parsed, dict):
         raise document.error("not a kubeconfig: its content must be a mapping")

@@ -332,3 +332,42 @@ def test_what_is_of_any_type_fits_wherever_something_fits(name: str, args: list[
     call = f"{name}({', '.join(args)})"
     if mistake(call) is None:
         assert mistake(f"{name}({', '.join('anything' for _ in args)})") is None
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["9" * 5000, "-" + "9" * 5000, "9" * 5000 + "u", "0x" + "f" * 5000],
+    ids=["int", "negative", "uint", "hex"],
+)
+def test_a_number_of_too_many_digits_is_an_invalid_literal(number: str) -> None:
+    with pytest.raises(CelError, match=r"invalid u?int literal"):
+        check(number, Environment())
+
+
+def test_zeros_before_a_number_do_not_count() -> None:
+    assert check("0" * 5000 + "7", Environment()) == INT
+
+
+def test_macros_that_double_an_expression_end_at_a_limit() -> None:
+    with pytest.raises(CelError, match="expression size limit exceeded"):
+        check("optional.of(1)" + ".optMap(x, x)" * 40, Environment())
+
+
+def test_loops_that_double_a_type_end_at_a_limit() -> None:
+    with pytest.raises(CelError, match="type size limit exceeded"):
+        check("[1]" + "".join(f".map(v{n}, {{v{n}: v{n}}})" for n in range(60)), Environment())
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(a)\\1", "(?<=a)b", "a{1001}", r"\\C", "a**", r"\\Z", "(?#x)", "[b-a]"]
+)
+def test_a_pattern_is_judged_as_go_judges_it(pattern: str) -> None:
+    with pytest.raises(CelError, match="invalid matches argument"):
+        check(f"'a'.matches('{pattern}')", Environment())
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\\pL", "[[:alpha:]]", r"\\Qa(b\\E", "(?U)a+", r"\\z", "(?P<n>a)", "x{,5}", "(?i-s:a)"]
+)
+def test_what_only_go_can_read_is_a_pattern(pattern: str) -> None:
+    assert check(f"'a'.matches('{pattern}')", Environment()) == BOOL

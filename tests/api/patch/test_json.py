@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.api.nesting import MAX_DEPTH
 from steersman.api.patch import PatchError, TooManyOperations
 from steersman.api.patch import json as json_patch
 
@@ -189,3 +190,30 @@ def test_any_patch_applies_or_is_refused_and_the_document_stays(patch: list[dict
         pass
     assert document == DOCUMENT
     assert patch == before
+
+
+def test_operations_do_not_nest_a_document_ever_deeper() -> None:
+    value: Any = 1
+    for _ in range(MAX_DEPTH - 1):
+        value = {"a": value}
+    document = json_patch.apply({}, [op("add", "/a", value=value)])
+    deepest = "/a" * MAX_DEPTH
+    with pytest.raises(PatchError, match="nested too deeply"):
+        json_patch.apply(document, [op("add", deepest, value={"a": {}})])
+    assert json_patch.apply(document, [op("add", deepest, value={}), op("replace", "/a", value=1)]) == {
+        "a": 1
+    }
+
+
+def test_the_items_that_operations_move_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_patch, "MAX_MOVED_ITEMS", 1000)
+    items = {"l": [0] * 100}
+    for operation in (
+        op("add", "/l/0", value=1),
+        op("remove", "/l/0"),
+        op("move", "/l/0", **{"from": "/l/1"}),
+    ):
+        assert json_patch.apply(items, [operation] * 4)
+        with pytest.raises(PatchError, match="its operations move more than 1000 items"):
+            json_patch.apply(items, [operation] * 40)
+    assert json_patch.apply(items, [op("add", "/l/-", value=1), op("remove", "/l/-1")] * 400) == items

@@ -402,3 +402,9 @@ def test_a_deployments_strategy_retains_only_the_keys_named() -> None:
 def test_an_unknown_field_of_a_type_is_named() -> None:
     with pytest.raises(PatchError, match='in struct PodSpec for the json field "frob"'):
         strategic.apply({"spec": {"frob": {}}}, {"spec": {"frob": {"a": 1}}}, POD)
+
+
+def test_many_retained_keys_are_looked_up_in_linear_time() -> None:
+    keys = [f"k{n}" for n in range(20_000)]
+    patch = {"strategy": {"$retainKeys": keys, **dict.fromkeys(keys, "x")}}
+    assert len(apply({"strategy": {"old": 1}}, patch)["strategy"]) == len(keys)

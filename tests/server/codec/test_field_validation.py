@@ -14,14 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.api import go_yaml
 from steersman.api.errors import to_status
 from steersman.api.generated import load
+from steersman.api.go_yaml import MalformedDocument
+from steersman.api.nesting import MAX_DEPTH
 from steersman.server.apply.openapi import custom_resource_schema
 from steersman.server.apply.structs import typed_schema_of
-from steersman.server.codec import field_validation, json_yaml
+from steersman.server.codec import field_validation
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.codec.json_yaml import (
-    MalformedDocument,
     NumberOutOfRange,
     decode_json,
     decode_yaml,
@@ -361,7 +363,7 @@ def test_other_long_numbers_and_texts_are_decoded(text: str) -> None:
     assert decode_json(f'{{"é": {text}}}'.encode()) == {"é": json.loads(text)}
 
 
-@pytest.mark.parametrize("levels", [json_yaml.MAX_DEPTH + 1, 5_000, 200_000])
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 5_000, 200_000])
 def test_nothing_is_read_that_is_nested_too_far(levels: int) -> None:
     with pytest.raises(MalformedDocument, match="exceeded max depth"):
         decode_json(b'{"a":' * levels + b"1" + b"}" * levels)
@@ -372,7 +374,7 @@ def test_nothing_is_read_that_is_nested_too_far(levels: int) -> None:
 def test_many_brackets_are_not_a_deep_nesting() -> None:
     raw = b"[" + b",".join([b"{}"] * 1000) + b"]"
     assert decode_json(raw) == [{}] * 1000
-    assert decode_json(b'{"a":' * json_yaml.MAX_DEPTH + b"1" + b"}" * json_yaml.MAX_DEPTH)
+    assert decode_json(b'{"a":' * MAX_DEPTH + b"1" + b"}" * MAX_DEPTH)
 
 
 # -- YAML -------------------------------------------------------------------------------------
@@ -476,7 +478,7 @@ def test_an_anchor_may_be_defined_again() -> None:
 
 
 def test_a_document_has_a_limited_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_yaml, "MAX_YAML_NODES", 100)
+    monkeypatch.setattr(go_yaml, "MAX_NODES", 100)
     assert len(decode_yaml(b"- x\n" * 99)[0]) == 99
     for text in (b"- x\n" * 100, b"a: &a [1, 2, 3]\n" + b"".join(b"b%d: *a\n" % n for n in range(20))):
         with pytest.raises(MalformedDocument, match=r"^yaml: exceeded max nodes of 100$"):
@@ -486,25 +488,25 @@ def test_a_document_has_a_limited_number_of_nodes(monkeypatch: pytest.MonkeyPatc
 def test_yaml_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = []
 
-    class Counting(json_yaml._Loader):  # type: ignore[misc]
+    class Counting(go_yaml._Loader):  # type: ignore[misc]
         def __init__(self, stream: bytes) -> None:
             parsed.append(stream)
             super().__init__(stream)
 
-    monkeypatch.setattr(json_yaml, "_Loader", Counting)
+    monkeypatch.setattr(go_yaml, "_Loader", Counting)
     assert decode_yaml(b"a: [1, {b: 2}]\n")[0] == {"a": [1, {"b": 2}]}
     assert parsed == [b"a: [1, {b: 2}]\n"]
 
 
 async def test_large_yaml_is_decoded_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
-    compose = json_yaml._compose
+    compose = go_yaml._compose
 
     def recorded(loader: Any) -> Any:
         threads.append(threading.current_thread())
         return compose(loader)
 
-    monkeypatch.setattr(json_yaml, "_compose", recorded)
+    monkeypatch.setattr(go_yaml, "_compose", recorded)
     for text in (b"a: 1\n" + b"# large\n" * 5_000, b"a: &x 1\nb: *x\n"):
         body = await predecode_yaml(text)
         assert body == text

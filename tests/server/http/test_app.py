@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from steersman.api.errors import ServiceUnavailable
-from steersman.server.codec.json_yaml import MAX_YAML_NODES
+from steersman.api.go_yaml import MAX_NODES
 from steersman.server.http import app
 from steersman.server.http.request_body import LIMIT
 
@@ -223,7 +223,7 @@ async def test_a_body_beyond_the_limit_is_refused_however_it_comes(plane: Any) -
         (b'{"metadata": {"name": "a", "generation": ' + b"9" * 5000 + b"}}", "application/json", 400),
         (b'{"metadata": {"name": "a", "generation": 1e400}}', "application/json", 400),
         (b"metadata: {name: a, generation: " + b"9" * 5000 + b"}", YAML, 400),
-        (b"- x\n" * (MAX_YAML_NODES + 1), YAML, 400),
+        (b"- x\n" * (MAX_NODES + 1), YAML, 400),
         (b'{"metadata": {"name": "a"}, "data": {"k": 1}}', "application/json", 400),
         (b"\xff\xfe", "application/json", 400),
         (b"{}", "application/cbor", 415),

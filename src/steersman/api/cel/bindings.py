@@ -38,11 +38,11 @@ class Bindings:
 
     def fit(self, ones: Sequence[Type], others: Sequence[Type]) -> bool:
         """Report whether types are pairwise assignable. If they are, the resulting bindings are kept."""
-        attempt = _Attempt(self._bound.copy())
-        if not attempt.all(ones, others):
-            return False
-        self._bound = attempt.bound
-        return True
+        attempt = _Attempt(self._bound)
+        if attempt.all(ones, others):
+            return True
+        attempt.undo()
+        return False
 
     def resolved(self, type_: Type, settle: bool = False) -> Type:
         """Replace the parameters of a type by their bindings; with ``settle``, unbound ones by `DYN`."""
@@ -56,7 +56,7 @@ def substituted(type_: Type, bound: dict[str, Type], settle: bool = False) -> Ty
         if found is None:
             return DYN if settle else type_
         type_ = found
-    if not type_.of:
+    if not type_.open:
         return type_
     return Type(type_.sort, type_.name, tuple(substituted(one, bound, settle) for one in type_.of))
 
@@ -80,10 +80,23 @@ def _no_more_specific(one: Type, other: Type) -> bool:
 
 
 class _Attempt:
-    """One comparison, on a copy of the bindings, which is discarded if the comparison fails."""
+    """One comparison, whose bindings are undone if it fails: copying them all each time would take quadratic time."""
 
     def __init__(self, bound: dict[str, Type]) -> None:
         self.bound = bound
+        self._former: list[tuple[str, Type | None]] = []
+
+    def undo(self) -> None:
+        """Restore the bindings from before the comparison."""
+        for name, former in reversed(self._former):
+            if former is None:
+                del self.bound[name]
+            else:
+                self.bound[name] = former
+
+    def _set(self, name: str, type_: Type) -> None:
+        self._former.append((name, self.bound.get(name)))
+        self.bound[name] = type_
 
     def all(self, ones: Sequence[Type], others: Sequence[Type]) -> bool:
         return len(ones) == len(others) and all(map(self._one, ones, others))
@@ -116,7 +129,7 @@ class _Attempt:
         if known is None:
             free = self._is_free_of(parameter, type_)
             if free:
-                self.bound[parameter.name] = type_
+                self._set(parameter.name, type_)
             return free, False
         if known == type_:
             return True, True
@@ -124,7 +137,7 @@ class _Attempt:
             return False, True
         general = more_general(type_, known)
         if self._is_free_of(parameter, general):
-            self.bound[parameter.name] = general
+            self._set(parameter.name, general)
         return True, True
 
     def _is_free_of(self, parameter: Type, type_: Type) -> bool:

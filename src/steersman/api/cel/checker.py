@@ -40,6 +40,17 @@ from steersman.api.cel.types import (
     unwrapped,
 )
 
+MAX_NODES = 100_000
+"""Parts of an expression with all macros expanded. A chain of optMap doubles with each link.
+
+differs: upstream has no limit, and checks all of them.
+"""
+MAX_TYPE_SIZE = 500
+"""Types that the type of a part may consist of. ``[x].map(y, {y: y})`` doubles the type of x.
+
+differs: upstream has no limit.
+"""
+
 
 def check(source: str, environment: Environment) -> Type:
     """Return the type of an expression. Raises `CelError` with all errors."""
@@ -52,9 +63,19 @@ def check(source: str, environment: Environment) -> Type:
     except RecursionError:
         message = f"Internal error: expression recursion limit exceeded: {MAX_DEPTH}"
         raise CelError(source, [Problem(NOWHERE, message)]) from None
+    except _TooLarge as error:
+        raise CelError(source, [*checker.problems, error.problem]) from None
     if problems:
         raise CelError(source, problems)
     return types[expr]
+
+
+class _TooLarge(Exception):
+    """An expression that is too large to be checked."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
 
 
 class _Checker:
@@ -64,13 +85,20 @@ class _Checker:
         self._bindings = Bindings()
         self._types: dict[Expr, Type] = {}
         self.problems: list[Problem] = []
+        self._nodes = 0
 
     def types(self) -> dict[Expr, Type]:
         """Return the types of all parts, without type parameters."""
         return {expr: self._bindings.resolved(type_, settle=True) for expr, type_ in self._types.items()}
 
     def check(self, expr: Expr) -> Type:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            message = f"Internal error: expression size limit exceeded: {MAX_NODES}"
+            raise _TooLarge(Problem(NOWHERE, message))
         found = self._types[expr] = _CHECKS[type(expr)](self, expr)
+        if found.size > MAX_TYPE_SIZE:
+            raise _TooLarge(Problem(expr.at, f"Internal error: type size limit exceeded: {MAX_TYPE_SIZE}"))
         return found
 
     def _problem(self, at: int, message: str) -> None:

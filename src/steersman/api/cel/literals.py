@@ -13,6 +13,7 @@ from datetime import datetime
 from steersman.api.cel.errors import Problem
 from steersman.api.cel.syntax import Call, Expr, ListOf, Literal, MapOf, walk
 from steersman.api.cel.types import STRING, Sort, Type, unwrapped
+from steersman.api.go_regexp import InvalidPattern, compile_pattern
 
 Types = Mapping[Expr, Type]
 
@@ -61,29 +62,11 @@ def is_timestamp(text: str) -> bool:
     return True
 
 
-_NOT_RE2 = re.compile(r"\(\?(?:<?[=!]|#|\(|P[=>]|>)|\\[1-9ZgG]|[*+?}]\+|\{\d{4,}")
-_AS_PYTHON = (
-    (re.compile(r"\\Q(.*?)(?:\\E|$)", re.DOTALL), lambda match: re.escape(match[1])),
-    (re.compile(r"\\[pP](?:\{[^}]*\}|[A-Z])|\\C"), lambda match: "x"),
-    (re.compile(r"\[:\^?[a-z]+:\]"), lambda match: "x"),
-    (re.compile(r"\(\?<([A-Za-z_]\w*)>"), lambda match: f"(?P<{match[1]}>"),
-    (
-        re.compile(r"\(\?[imsU]*(?:-[imsU]+)?([:)])"),
-        lambda match: "(?:" if match[1] == ":" else "",
-    ),
-    (re.compile(r"\\z"), lambda match: r"\Z"),
-)
-
-
 def is_pattern(text: str) -> bool:
-    """Report whether a text is a valid RE2 regular expression, as far as Python can tell."""
-    if _NOT_RE2.search(text.replace(r"\\", "")):
-        return False
-    for pattern, as_python in _AS_PYTHON:
-        text = pattern.sub(as_python, text)
+    """Report whether a text is a regular expression of Go's regexp package."""
     try:
-        re.compile(text)
-    except (re.error, RecursionError, OverflowError):
+        compile_pattern(text)
+    except InvalidPattern:
         return False
     return True
 

@@ -327,8 +327,8 @@ class _Parser:
         text = token.text if sign is None else f"-{token.text}"
         match token.token:
             case Token.INT:
-                value = int(text, 16 if "0x" in text else 10)
-                if not -(2**63) <= value < 2**63:
+                value = _integer(text)
+                if value is None or not -(2**63) <= value < 2**63:
                     return self._note(at, "invalid int literal")
                 return Literal(at, INT, value)
             case Token.FLOAT:
@@ -337,8 +337,8 @@ class _Parser:
                     return self._note(at, "invalid double literal")
                 return Literal(at, DOUBLE, number)
             case Token.UINT:
-                value = int(text[:-1], 16 if "0x" in text else 10)
-                if value >= 2**64:
+                value = _integer(text[:-1])
+                if value is None or value >= 2**64:
                     return self._note(at, "invalid uint literal")
                 return Literal(at, UINT, value)
             case Token.STRING:
@@ -359,3 +359,17 @@ class _Parser:
         except ValueError as error:
             self._note(token.at, str(error))
             return ""
+
+
+_UINT64_DIGITS = 20
+"""The decimal digits of the largest integer of 64 bits; Python refuses to convert more than 4,300."""
+
+
+def _integer(text: str) -> int | None:
+    """The value of an integer literal; None if it has too many digits for 64 bits, even with zeros in front."""
+    sign, digits = (-1, text[1:]) if text[:1] == "-" else (1, text)
+    base = 10
+    if digits.startswith("0x"):
+        base, digits = 16, digits[2:]
+    digits = digits.lstrip("0") or "0"
+    return None if len(digits) > _UINT64_DIGITS else sign * int(digits, base)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -45,6 +45,15 @@ class Type:
     sort: Sort
     name: str
     of: tuple[Type, ...] = ()
+    size: int = field(init=False, compare=False, repr=False)
+    """The number of types it consists of."""
+    open: bool = field(init=False, compare=False, repr=False)
+    """It contains a type parameter."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", 1 + sum(one.size for one in self.of))
+        is_open = self.sort is Sort.PARAMETER or any(one.open for one in self.of)
+        object.__setattr__(self, "open", is_open)
 
     def __str__(self) -> str:
         spoken = _DISPLAY_NAMES.get(self.sort)

@@ -12,10 +12,16 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from steersman.api.nesting import MAX_DEPTH, depth_of
 from steersman.api.patch.values import PatchError, TooManyOperations, deep_copy, json_equal, limits_nesting
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
+MAX_MOVED_ITEMS = 50_000_000
+"""The items of lists that all operations of a patch may move to insert or delete others: some 0.1 s of work.
+
+differs: upstream has no such limit, and copies the list for each operation.
+"""
 
 Container: TypeAlias = dict[str, Any] | list[Any]
 
@@ -36,6 +42,9 @@ def apply(document: Container, patch: Sequence[Any]) -> Container:
     patching = _Patching(deep_copy(document))
     for operation in patch:
         patching.do(operation)
+    # An operation can add a value below another, so that no single one is nested too deeply.
+    if depth_of(patching.document) > MAX_DEPTH:
+        raise PatchError("the document is nested too deeply")
     return patching.document
 
 
@@ -45,6 +54,7 @@ class _Patching:
     def __init__(self, document: Container) -> None:
         self.document = document
         self._copied = 0
+        self._moved = 0
         self._operations: dict[str, Callable[[dict[str, Any]], None]] = {
             "add": self._add,
             "remove": self._remove,
@@ -82,7 +92,7 @@ class _Patching:
         if found is None:
             raise PatchError(f'add operation does not apply: doc is missing path: "{path}": {_MISSING}')
         try:
-            _insert(*found, deep_copy(operation.get("value")))
+            self._insert(*found, deep_copy(operation.get("value")))
         except PatchError as error:
             raise PatchError(f"error in add for path: '{path}': {error}") from None
 
@@ -92,7 +102,7 @@ class _Patching:
         if found is None:
             raise PatchError(f'remove operation does not apply: doc is missing path: "{path}": {_MISSING}')
         try:
-            _delete(*found)
+            self._delete(*found)
         except PatchError as error:
             raise PatchError(f"error in remove for path: '{path}': {error}") from None
 
@@ -126,7 +136,7 @@ class _Patching:
             raise PatchError(f"move operation does not apply: doc is missing from path: {source}: {_MISSING}")
         try:
             value = _get(*found)
-            _delete(*found)
+            self._delete(*found)
         except PatchError as error:
             raise PatchError(f"error in move for path: '{found[1]}': {error}") from None
         path = _pointer(operation, "path", "move")
@@ -136,7 +146,7 @@ class _Patching:
                 f"move operation does not apply: doc is missing destination path: {path}: {_MISSING}"
             )
         try:
-            _insert(*found, value)
+            self._insert(*found, value)
         except PatchError as error:
             raise PatchError(f"error in move for path: '{path}': {error}") from None
 
@@ -163,7 +173,7 @@ class _Patching:
                 f"exceeding the limit {MAX_COPIED_BYTES}"
             )
         try:
-            _insert(*found, deep_copy(value))
+            self._insert(*found, deep_copy(value))
         except PatchError as error:
             raise PatchError(f"error while adding value during copy: {error}") from None
 
@@ -181,6 +191,44 @@ class _Patching:
                 raise PatchError(f"error in test for path: '{path}': {error}") from None
         if not json_equal(value, operation.get("value")):
             raise PatchError(f"testing value {path} failed: test failed")
+
+    # -- containers ---------------------------------------------------------------------------
+
+    def _insert(self, container: Container, key: str, value: Any) -> None:
+        if isinstance(container, dict):
+            container[key] = value
+            return
+        if key == "-":
+            container.append(value)
+            return
+        try:
+            index = _index(key)
+        except PatchError as error:
+            raise PatchError(f"value was not a proper array index: '{key}': {error}") from None
+        size = len(container) + 1
+        if not -size <= index < size:
+            raise PatchError(_INVALID_INDEX.format(index))
+        at = index if index >= 0 else index + size
+        self._count_moved(len(container) - at)
+        container.insert(at, value)
+
+    def _delete(self, container: Container, key: str) -> None:
+        if isinstance(container, dict):
+            if key not in container:
+                raise PatchError(f"Unable to remove nonexistent key: {key}: {_MISSING}")
+            del container[key]
+            return
+        _get(container, key)
+        index = _index(key)
+        self._count_moved(len(container) - index if index >= 0 else -index)
+        del container[index]
+
+    def _count_moved(self, items: int) -> None:
+        self._moved += items
+        if self._moved > MAX_MOVED_ITEMS:
+            raise PatchError(
+                f"Unable to complete the patch, its operations move more than {MAX_MOVED_ITEMS} items of lists"
+            )
 
 
 def _pointer(operation: dict[str, Any], field: str, kind: str, *, bare: bool = False) -> str:
@@ -210,30 +258,3 @@ def _get(container: Container, key: str) -> Any:
     if not -len(container) <= index < len(container):
         raise PatchError(_INVALID_INDEX.format(index))
     return container[index]
-
-
-def _insert(container: Container, key: str, value: Any) -> None:
-    if isinstance(container, dict):
-        container[key] = value
-        return
-    if key == "-":
-        container.append(value)
-        return
-    try:
-        index = _index(key)
-    except PatchError as error:
-        raise PatchError(f"value was not a proper array index: '{key}': {error}") from None
-    size = len(container) + 1
-    if not -size <= index < size:
-        raise PatchError(_INVALID_INDEX.format(index))
-    container.insert(index if index >= 0 else index + size, value)
-
-
-def _delete(container: Container, key: str) -> None:
-    if isinstance(container, dict):
-        if key not in container:
-            raise PatchError(f"Unable to remove nonexistent key: {key}: {_MISSING}")
-        del container[key]
-        return
-    _get(container, key)
-    del container[_index(key)]

@@ -104,10 +104,11 @@ def _retained(document: Document, patch: Document) -> tuple[Document, Document]:
     patch = {key: value for key, value in patch.items() if key != RETAIN}
     if not isinstance(keys, list):
         raise PatchError(BAD_RETAIN)
+    retained = {key for key in keys if isinstance(key, str)}
     for key, value in patch.items():
-        if value is not None and not key.startswith((DELETE_FROM, ORDER)) and key not in keys:
+        if value is not None and not key.startswith((DELETE_FROM, ORDER)) and key not in retained:
             raise PatchError(BAD_RETAIN)
-    return {key: value for key, value in document.items() if key in keys}, patch
+    return {key: value for key, value in document.items() if key in retained}, patch
 
 
 # -- lists ------------------------------------------------------------------------------------

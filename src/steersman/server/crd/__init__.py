@@ -7,7 +7,7 @@
     definitions        defaulting and validation of definitions    spec_validation, webhooks, schema_validation
     structural_schema  structural schemas, and walks along them
     version            one version, compiled: pruning, defaulting, value_validation (with combinators,
-                       number_validation, formats, patterns), embedded resources, list types
+                       number_validation, formats), embedded resources, list types
     resource           the strategy of custom resources             custom, scale, paths
     warnings           warnings about definitions and custom resources
 """

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 from msgspec.structs import replace
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
+from steersman.api.go_regexp import InvalidPattern, compile_pattern
 from steersman.api.kinds import EMPTY
-from steersman.server.crd.patterns import InvalidPattern, compile_pattern
 from steersman.server.status_errors import FieldError
 from steersman.server.validation.field_errors import FieldErrors
 

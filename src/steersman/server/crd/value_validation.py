@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
+from steersman.api.go_regexp import compile_pattern
 from steersman.api.patch.values import json_equal
 from steersman.server.crd import formats
 from steersman.server.crd.combinators import combinator_check
 from steersman.server.crd.errors import MISSING, Check, SchemaViolation, type_violation
 from steersman.server.crd.number_validation import is_whole, number_check
-from steersman.server.crd.patterns import compile_pattern
 from steersman.server.crd.structural_schema import Walk, compile_walk
 from steersman.server.validation.field_errors import FieldErrors, go_json
 

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 from steersman.api.generated import meta_v1
+from steersman.api.go_yaml import MalformedDocument
 from steersman.http.target import Query, first, flag
 from steersman.server import status_errors
 from steersman.server.apply.options import validate_field_manager
 from steersman.server.codec import protobuf
 from steersman.server.codec.go_decode_errors import go_decode_error
-from steersman.server.codec.json_yaml import MalformedDocument, decode_json
+from steersman.server.codec.json_yaml import decode_json
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.rest.request import ListOptions
 from steersman.server.status_errors import FieldError

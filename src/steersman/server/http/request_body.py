@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.errors import ApiError, TooLarge
 from steersman.api.generated.core_v1 import Pod
+from steersman.api.go_yaml import MalformedDocument
 from steersman.api.kinds import Struct
 from steersman.http.request import HttpRequest
 from steersman.server import status_errors
@@ -23,7 +24,6 @@ from steersman.server.codec import field_validation, protobuf
 from steersman.server.codec.convert import CODECS, micro_time_paths, to_struct
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.codec.json_yaml import (
-    MalformedDocument,
     NumberOutOfRange,
     decode_json,
     decode_yaml,

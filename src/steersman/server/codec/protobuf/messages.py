@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from steersman.server.codec.json_yaml import MAX_DEPTH, MalformedDocument, decode_json
+from steersman.api.go_yaml import MalformedDocument
+from steersman.api.nesting import MAX_DEPTH
+from steersman.server.codec.json_yaml import decode_json
 from steersman.server.codec.protobuf.wire import (
     BYTES,
     FIXED64,

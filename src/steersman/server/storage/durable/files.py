@@ -13,8 +13,10 @@ All files are readable by their owner alone: they hold private keys.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 
 from steersman.server.storage.durable.errors import DataDirInUse, ForeignData, UnusablePath
@@ -114,7 +116,30 @@ class AcknowledgedRevision:
 
 def create(path: Path) -> None:
     """Creates an empty file with mode 0600. SQLite gives its other files the permissions of the database."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    create_for_writing(path).close()
+
+
+def create_for_writing(path: Path) -> BufferedWriter:
+    """Creates a file with mode 0600 and returns it opened: what takes its name later is not written to."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+
+
+def open_for_reading(path: Path) -> BufferedReader:
+    """Opens a file of our own; a symlink is refused."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+
+
+def commit_written(file: BufferedWriter, fresh: Path, final: Path) -> None:
+    """Moves a file that is complete and still open to its final name, atomically and flushed.
+
+    Raises `OSError` if another file has taken its name.
+    """
+    file.flush()
+    os.fsync(file.fileno())
+    if not os.path.samestat(os.fstat(file.fileno()), os.lstat(fresh)):
+        raise FileExistsError(errno.EEXIST, "another file has taken its name", str(fresh))
+    fresh.replace(final)
+    sync(final.parent)
 
 
 def discard(path: Path) -> None:

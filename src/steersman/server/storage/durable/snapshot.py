@@ -61,20 +61,20 @@ def save(data: Path, file: Path) -> Header:
             # Verified now: a copy that cannot be read could not be restored either.
             with DatabaseReader(copy, display_path=data) as contents:
                 revision, objects = _revision_and_count(contents)
-            header = Header(
-                name=_NAME,
-                format=FORMAT,
-                revision=revision,
-                objects=objects,
-                size=copy.stat().st_size,
-                sha256=_digest(copy),
-            )
-            files.create(partial)
-            with partial.open("wb") as out, copy.open("rb") as body:
+            with files.create_for_writing(partial) as out, files.open_for_reading(copy) as body:
+                header = Header(
+                    name=_NAME,
+                    format=FORMAT,
+                    revision=revision,
+                    objects=objects,
+                    size=os.fstat(body.fileno()).st_size,
+                    sha256=hashlib.file_digest(body, "sha256").hexdigest(),
+                )
+                body.seek(0)
                 out.write(msgspec.json.encode(header) + b"\n")
                 for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
                     out.write(chunk)
-            files.commit_file(partial, file)
+                files.commit_written(out, partial, file)
         finally:
             files.discard(copy)
             partial.unlink(missing_ok=True)
@@ -99,8 +99,8 @@ def restore(file: Path, data: Path, *, bump: int = 0) -> Header:
     lock = files.Lock(data)
     fresh = data / files.FRESH
     try:
-        files.create(fresh)
-        _unpack(file, header, fresh)
+        with files.create_for_writing(fresh) as out:
+            _unpack(file, header, out)
         with DatabaseReader(fresh, display_path=file) as contents:
             revision, _ = _revision_and_count(contents)
             start = max(revision, contents.marks()[CEILING]) + bump
@@ -165,9 +165,9 @@ def _read(file: Path, body: BinaryIO) -> Header:
     return header
 
 
-def _unpack(file: Path, header: Header, fresh: Path) -> None:
+def _unpack(file: Path, header: Header, out: BinaryIO) -> None:
     digest, size = hashlib.sha256(), 0
-    with file.open("rb") as body, fresh.open("wb") as out:
+    with file.open("rb") as body:
         _read(file, body)
         for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
             digest.update(chunk)
@@ -181,8 +181,3 @@ def _unpack(file: Path, header: Header, fresh: Path) -> None:
         )
     if digest.hexdigest() != header.sha256:
         raise CorruptData(file, "the snapshot is damaged: its checksum differs", _OTHER_SNAPSHOT)
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as body:
-        return hashlib.file_digest(body, "sha256").hexdigest()

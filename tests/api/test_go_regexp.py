@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.server.crd.patterns import InvalidPattern, compile_pattern
+from steersman.api.go_regexp import InvalidPattern, compile_pattern
 
 
 @pytest.mark.parametrize(
