@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -686,7 +688,12 @@ def test_no_module_is_imported_before_it_is_asked_for() -> None:
 def views() -> list[Kind[Any]]:
     """The kinds of `steersman.api.kinds` that the server has."""
     served = {(each.group, each.version, each.kind) for each in resources()}
-    found = [each for each in vars(kinds).values() if isinstance(each, Kind)]
+    families = [
+        importlib.import_module(f"{kinds.__name__}.{each.name}") for each in iter_modules(kinds.__path__)
+    ]
+    found = dict.fromkeys(
+        each for module in (kinds, *families) for each in vars(module).values() if isinstance(each, Kind)
+    )
     return [each for each in found if (each.group, each.version, each.name) in served]
 
 

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from steersman.api.kinds import Pod
-from steersman.api.kinds.daemonsets import NodeSelectorRequirement, NodeSelectorTerm, Toleration
+from steersman.api.kinds import Pod, Toleration
+from steersman.api.kinds.daemonsets import NodeSelectorRequirement, NodeSelectorTerm
 from steersman.api.kinds.nodes import Taint
 from steersman.api.scheduling import matches_node_selector_term, tolerates
 

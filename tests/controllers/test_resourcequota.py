@@ -22,11 +22,9 @@ from steersman.api.kinds.quota import (
     ResourceQuotaStatus,
     ScopedResourceSelectorRequirement,
     ScopeSelector,
-    Service,
-    ServicePort,
-    ServiceSpec,
     VolumeResources,
 )
+from steersman.api.kinds.services import Service, ServicePort, ServiceSpec
 from steersman.controllers.resourcequota import Observation, controller, new_status, resource_of, usage
 from steersman.intent.actions import List, UpdateStatus
 from steersman.intent.verdict import InvalidSpec, Rest, Wake

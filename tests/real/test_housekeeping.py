@@ -22,7 +22,8 @@ from steersman.api.kinds.certificates import (
     PODCERTIFICATEREQUESTS,
 )
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS
-from steersman.api.kinds.quota import RESOURCEQUOTAS, SERVICES
+from steersman.api.kinds.quota import RESOURCEQUOTAS
+from steersman.api.kinds.services import SERVICES
 from steersman.api.kinds.storageversions import (
     CUSTOMRESOURCEDEFINITIONS,
     STORAGEVERSIONMIGRATIONS,

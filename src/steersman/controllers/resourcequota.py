@@ -17,10 +17,10 @@ from steersman.api.kinds.quota import (
     PERSISTENTVOLUMECLAIMS,
     RESOURCECLAIMS,
     RESOURCEQUOTAS,
-    SERVICES,
     ResourceQuota,
     ResourceQuotaStatus,
 )
+from steersman.api.kinds.services import SERVICES
 from steersman.api.quantity import ZERO, Quantity
 from steersman.api.quota.compute import Amounts, add
 from steersman.api.quota.scopes import scopes_of

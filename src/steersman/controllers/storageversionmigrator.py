@@ -170,7 +170,7 @@ async def _finish(migration: StorageVersionMigration, now: datetime) -> Verdict:
     succeeded = is_condition_true(migration.status.conditions, "Succeeded")
     definition = await _read_crd(migration)
     if definition is not None:
-        known = find_condition(definition.status.conditions, MIGRATING)
+        known = find_condition(definition.status.conditions or (), MIGRATING)
         same = known is not None and known.observedGeneration == definition.metadata.generation
         reason, message = "MigrationFailed", "The migration has failed"
         if succeeded:

@@ -103,13 +103,21 @@ class ResourceRequirements(Struct, frozen=True):
     limits: Mapping[str, str] = EMPTY
 
 
+class ContainerPort(Struct, frozen=True):
+    name: str = ""
+    containerPort: int = 0
+    protocol: str = ""
+
+
 class Container(Struct, frozen=True):
     name: str = ""
+    ports: tuple[ContainerPort, ...] = ()
     resources: ResourceRequirements = ResourceRequirements()
 
 
 class InitContainer(Struct, frozen=True):
     name: str = ""
+    ports: tuple[ContainerPort, ...] = ()
     restartPolicy: str | None = None
     resources: ResourceRequirements = ResourceRequirements()
 
@@ -123,8 +131,21 @@ class Volume(Struct, frozen=True):
     persistentVolumeClaim: PersistentVolumeClaimVolumeSource | None = None
 
 
+class Toleration(Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    tolerationSeconds: int | None = None
+
+
 class PodSpec(Struct, frozen=True):
     nodeName: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    hostNetwork: bool = False
+    restartPolicy: str = ""
+    tolerations: tuple[Toleration, ...] = ()
     volumes: tuple[Volume, ...] = ()
     containers: tuple[Container, ...] = ()
     initContainers: tuple[InitContainer, ...] = ()
@@ -152,9 +173,16 @@ class ContainerStatus(Struct, frozen=True):
     state: ContainerState = ContainerState()
 
 
+class PodIP(Struct, frozen=True):
+    ip: str = ""
+
+
 class PodStatus(Struct, frozen=True):
     phase: str = ""
     reason: str = ""
+    hostIP: str = ""
+    podIP: str = ""
+    podIPs: tuple[PodIP, ...] = ()
     startTime: datetime | None = None
     conditions: tuple[Condition, ...] = ()
     containerStatuses: tuple[ContainerStatus, ...] = ()

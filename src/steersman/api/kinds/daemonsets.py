@@ -12,17 +12,11 @@ from steersman.api.kinds import (
     PodTemplateSpec,
     RollingUpdate,
     Struct,
+    Toleration,
 )
 from steersman.api.scheme import Kind, register
 
 # -- where a pod may be -----------------------------------------------------------------------
-
-
-class Toleration(Struct, frozen=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
 
 
 class NodeSelectorRequirement(Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from steersman.api.kinds import Condition, Object, Struct
 from steersman.api.scheme import Kind, register
 
@@ -10,14 +12,24 @@ class Taint(Struct, frozen=True):
     key: str = ""
     value: str = ""
     effect: str = ""
+    timeAdded: datetime | None = None
 
 
 class NodeSpec(Struct, frozen=True):
+    podCIDR: str = ""
+    podCIDRs: tuple[str, ...] = ()
+    providerID: str = ""
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
 
 
+class NodeAddress(Struct, frozen=True):
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(Struct, frozen=True):
+    addresses: tuple[NodeAddress, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Views of ResourceQuotas, and of the kinds they count besides pods."""
+"""Views of ResourceQuotas, and of the kinds they count besides pods and Services."""
 
 from __future__ import annotations
 
@@ -33,20 +33,6 @@ class ResourceQuotaStatus(Struct, frozen=True):
 class ResourceQuota(Object, frozen=True):
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
-
-
-class ServicePort(Struct, frozen=True):
-    nodePort: int = 0
-
-
-class ServiceSpec(Struct, frozen=True):
-    type: str = ""
-    ports: tuple[ServicePort, ...] = ()
-    allocateLoadBalancerNodePorts: bool | None = None
-
-
-class Service(Object, frozen=True):
-    spec: ServiceSpec = ServiceSpec()
 
 
 class VolumeResources(Struct, frozen=True):
@@ -86,7 +72,7 @@ class DeviceRequests(Struct, frozen=True):
 
 
 class DeviceClaim(Struct, frozen=True):
-    requests: tuple[DeviceRequests, ...] = ()
+    requests: tuple[DeviceRequests, ...] | None = None
 
 
 class ResourceClaimSpec(Struct, frozen=True):
@@ -98,7 +84,6 @@ class ResourceClaim(Object, frozen=True):
 
 
 RESOURCEQUOTAS = register(Kind("", "v1", "ResourceQuota", "resourcequotas", True, ResourceQuota))
-SERVICES = register(Kind("", "v1", "Service", "services", True, Service))
 PERSISTENTVOLUMECLAIMS = register(
     Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, PersistentVolumeClaim)
 )

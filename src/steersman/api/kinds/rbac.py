@@ -20,7 +20,7 @@ class AggregationRule(Struct, frozen=True):
 
 class ClusterRole(Object, frozen=True):
     aggregationRule: AggregationRule | None = None
-    rules: tuple[PolicyRule, ...] | None = ()
+    rules: tuple[PolicyRule, ...] | None = None
 
 
 CLUSTERROLES = register(

@@ -52,7 +52,7 @@ class DefinitionSpec(Struct, frozen=True):
 
 
 class DefinitionStatus(Struct, frozen=True):
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] | None = None
 
 
 class CustomResourceDefinition(Object, frozen=True):

@@ -182,7 +182,7 @@ MOST_DEVICES = 32
 def device_usage(claim: Any) -> Amounts:
     """Return the usage of a ResourceClaim: for each device class the largest number of devices it may get."""
     used: Amounts = {f"{COUNT}resourceclaims.resource.k8s.io": ONE}
-    for request in claim.spec.devices.requests:
+    for request in claim.spec.devices.requests or ():
         worst: dict[str, int] = {}
         for one in request.firstAvailable or (() if request.exactly is None else (request.exactly,)):
             number = one.count or 0 if one.allocationMode == "ExactCount" else 0

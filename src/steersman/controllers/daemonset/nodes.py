@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from steersman.api.bounded_cache import BoundedCache
-from steersman.api.kinds import Opaque, Pod
-from steersman.api.kinds.daemonsets import NodeSelectorTerm, PodPlacement, Toleration
+from steersman.api.kinds import Opaque, Pod, Toleration
+from steersman.api.kinds.daemonsets import NodeSelectorTerm, PodPlacement
 from steersman.api.kinds.nodes import Node
 from steersman.api.pods import is_terminal
 from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE, matches_node_selector_term, tolerates

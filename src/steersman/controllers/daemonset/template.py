@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.kinds import NewPod, ObjectMeta, Opaque, Pod
-from steersman.api.kinds.daemonsets import DAEMONSETS, Affinity, DaemonSet, Toleration
+from steersman.api.kinds import NewPod, ObjectMeta, Opaque, Pod, Toleration
+from steersman.api.kinds.daemonsets import DAEMONSETS, Affinity, DaemonSet
 from steersman.api.meta import owner_reference
 from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE
 from steersman.api.scheme import encode_hook
