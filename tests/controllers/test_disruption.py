@@ -34,7 +34,7 @@ from steersman.controllers.disruption.status import (
     desired_healthy,
     new_status,
 )
-from steersman.intent.actions import Action, Discover, Emit, Patch, Read, UpdateStatus
+from steersman.intent.actions import Action, Address, Discover, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 from steersman.testing.cluster import Cluster
@@ -64,7 +64,13 @@ W = TypeVar("W", ReplicaSet, Deployment)
 
 
 def pod(name: str, *, ready: bool = True, owner: str = "rs", going: bool = False, **status: Any) -> Pod:
-    kind = {"rs": ("apps/v1", "ReplicaSet"), "thing": ("example.com/v1", "Thing"), "job": ("batch/v1", "Job")}
+    kind = {
+        "rs": ("apps/v1", "ReplicaSet"),
+        "thing": ("example.com/v1", "Thing"),
+        "old-thing": ("example.com/v1alpha1", "Thing"),
+        "ghost": ("v1", "Ghost"),
+        "job": ("batch/v1", "Job"),
+    }
     owners: tuple[OwnerReference, ...] = ()
     if owner:
         version, word = kind[owner]
@@ -157,6 +163,17 @@ def test_a_share_is_of_what_the_owner_wants() -> None:
     assert made.conditions[0].reason == "InsufficientPods"
 
 
+@pytest.mark.parametrize("owner", ["rs", ""])
+def test_a_budget_that_sets_no_limit_expects_no_pods_and_allows_no_disruption(owner: str) -> None:
+    actions, verdict = look(budget(), pod("a", owner=owner), pod("b", owner=owner))
+    made = written(actions)
+    counts = (made.currentHealthy, made.desiredHealthy, made.expectedPods, made.disruptionsAllowed)
+    assert counts == (2, 0, 0, 0)
+    assert [(one.status, one.reason) for one in made.conditions] == [("False", "InsufficientPods")]
+    assert verdict == Rest("0 disruptions allowed")
+    assert not [one for one in actions if isinstance(one, Emit)]
+
+
 def test_a_deployment_decides_for_its_sets() -> None:
     made = written(look(budget(most=1), pod("a"), rs(3, "dep"), deployment(8))[0])
     assert made.expectedPods == 8
@@ -189,6 +206,8 @@ def test_any_owner_with_a_scale_is_asked_once() -> None:
         ("thing", NotFound("gone"), 'found no controllers for pod "a"'),
         ("job", NotFound("no scale"), "jobs.batch does not implement the scale subresource"),
         ("rs", scaled(1), 'no matches for kind "ReplicaSet" in version "apps/v1"'),
+        ("old-thing", scaled(4), 'no matches for kind "Thing" in version "example.com/v1alpha1"'),
+        ("ghost", scaled(4), 'no matches for kind "Ghost" in version "v1"'),
         ("thing", ServerError("down"), "down"),
     ],
 )
@@ -329,8 +348,28 @@ def test_a_pod_that_is_going_or_gone_is_left_alone(of: Pod) -> None:
     assert _pod_round(of)[0] == []
 
 
-def test_a_disruption_has_two_minutes() -> None:
+def test_a_disruption_target_without_a_time_is_stale_at_once() -> None:
+    timeless = msgspec.structs.replace(TARGET, lastTransitionTime=None)
+    of = pod("a", conditions=(timeless,))
+    (patch,), _ = _pod_round(of)
+    assert isinstance(patch, Patch)
+    assert list(controller.watches[1].to(StaticCaches(controller), Change(None, of))) == [Key("d", "pod/a")]
 
+
+def test_a_scale_is_read_in_the_preferred_version() -> None:
+    newer = msgspec.structs.replace(THING, version="v2")
+    actions, _ = look(
+        budget(most=1),
+        pod("a", owner="thing"),
+        answers={Discover: DiscoveryResult((newer, THING)), Read: scaled(4)},
+    )
+    (read,) = (one for one in actions if isinstance(one, Read))
+    assert isinstance(read.target, Address)
+    assert read.target.kind.version == "v2"
+    assert written(actions).expectedPods == 4
+
+
+def test_a_disruption_has_two_minutes() -> None:
     young = msgspec.structs.replace(TARGET, lastTransitionTime=NOW - timedelta(seconds=100))
     assert _pod_round(pod("a", conditions=(young,)))[1] == Wake(
         timedelta(seconds=20), "DisruptionTarget condition not stale yet"

@@ -74,10 +74,13 @@ BUDGETS = (
     budget("classic", maxUnavailable="25%"),
     budget("game", maxUnavailable=1),
     budget("generous", maxUnavailable="100%"),
+    budget("limitless"),
     budget("nobodys", maxUnavailable=1),
     budget("none", minAvailable=1),
     budget("orphaned", maxUnavailable=1),
     budget("ghost", maxUnavailable=1),
+    budget("core-ghost", maxUnavailable=1),
+    budget("older", maxUnavailable=1),
     budget("unscaled", maxUnavailable=1),
     budget("unready", minAvailable=2, unhealthyPodEvictionPolicy="AlwaysAllow"),
     budget("cautious", minAvailable=2, unhealthyPodEvictionPolicy="IfHealthyBudget"),
@@ -95,6 +98,10 @@ BUDGETS = (
 )
 
 
+FAILING = ("orphaned", "ghost", "core-ghost", "older", "unscaled")
+"""Budgets of pods whose owner has no replicas that could be counted."""
+
+
 async def owners(stage: Any) -> dict[str, Document]:
     """Who controls the pods, by the name of their budget."""
     await stage.establish("games")
@@ -109,9 +116,11 @@ async def owners(stage: Any) -> dict[str, Document]:
     await make(REPLICASETS, "share", 3, deployment)
     await make(REPLICASETS, "set", 3)
     await make(REPLICASETS, "generous", 3)
+    await make(REPLICASETS, "limitless", 3)
     await make(STATEFULSETS, "stateful", 3)
     await make(REPLICATIONCONTROLLERS, "classic", 3)
-    await make(GAMES, "game", 4)
+    game = await make(GAMES, "game", 4)
+    found["older"] = {**game, "apiVersion": "example.com/v1alpha1"}
     data = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unscaled"}}
     made = await stage.api.create(CONFIGMAPS, stage.namespace, data)
     found["unscaled"] = owned_by(CONFIGMAPS, "unscaled", made.metadata.uid)
@@ -123,15 +132,17 @@ async def owners(stage: Any) -> dict[str, Document]:
         "uid": "g",
         "controller": True,
     }
+    found["core-ghost"] = {**found["ghost"], "apiVersion": "v1"}
     return found
 
 
 async def before(stage: Any) -> None:
     """Pods, and who controls them; budgets come when somebody is there to count."""
     owner = await owners(stage)
-    for app in ("number", "spare", "share", "set", "stateful", "classic", "game", "generous", "nobodys"):
+    threefold = ("number", "spare", "share", "set", "stateful", "classic", "game", "generous", "nobodys")
+    for app in (*threefold, "limitless"):
         await stage.create(PODS, *(pod(app, number, owner.get(app)) for number in range(3)))
-    for app in ("orphaned", "ghost", "unscaled", "broad", "other", "stale"):
+    for app in (*FAILING, "broad", "other", "stale", "timeless"):
         await stage.create(PODS, pod(app, 0, owner.get(app)))
     for app in ("unready", "cautious"):
         await stage.create(PODS, pod(app, 0), pod(app, 1, on="no-such"))
@@ -183,6 +194,7 @@ async def tell(stage: Any) -> Document:
             ("game", 0, 3, 4),
             ("generous", 3, 3, 3),
             ("nobodys", 0, 3, 0),
+            ("limitless", 0, 3, 0),
             ("unready", 0, 1, 2),
             ("cautious", 0, 1, 2),
             ("charged", 2, 3, 3),
@@ -191,12 +203,13 @@ async def tell(stage: Any) -> Document:
         ):
             met = counted(allowed=allowed, healthy=healthy, expected=expected)
             tasks.create_task(stage.until(PODDISRUPTIONBUDGETS, name, met))
-        for name in ("orphaned", "ghost", "unscaled"):
+        for name in FAILING:
             tasks.create_task(stage.until(PODDISRUPTIONBUDGETS, name, failed))
         for reason, name in (("NoPods", "none"), ("UnmanagedPods", "nobodys")):
             tasks.create_task(stage.told(reason, name))
     answers = {
-        name: await evict(stage, name) for name in ("number-0", "unready-0", "unready-1", "cautious-1")
+        name: await evict(stage, name)
+        for name in ("number-0", "unready-0", "unready-1", "cautious-1", "limitless-0")
     }
     await stage.until(PODDISRUPTIONBUDGETS, "number", counted(allowed=0, healthy=2, expected=2))
     answers["number-1"] = await evict(stage, "number-1")
@@ -212,7 +225,10 @@ async def tell(stage: Any) -> Document:
         condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "soon"}
         conditions = [{**condition, "lastTransitionTime": stamp(600)}]
         await stage.patch(PODS, name, {"status": {"conditions": conditions}}, subresource="status")
-    await stage.until(PODS, "stale-0", lambda one: targeted(one) == "False")
+    undated = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    await stage.patch(PODS, "timeless-0", {"status": {"conditions": [undated]}}, subresource="status")
+    for name in ("stale-0", "timeless-0"):
+        await stage.until(PODS, name, lambda one: targeted(one) == "False")
     # What is wanted changes, and so do pods: the reference manager looks at owners only when pods change.
     await stage.patch(DEPLOYMENTS, "share", {"spec": {"replicas": 4}})
     await stage.patch(GAMES, "game", {"spec": {"players": 3}})
@@ -269,6 +285,7 @@ def test_a_budget_lets_go_what_it_can_spare(ends: dict[str, dict[str, Any]]) -> 
     assert "violate the pod's disruption budget" in answers["number-1"]
     assert answers["unready-1"] == "evicted", "it serves nobody, and its budget does not mind"
     assert "violate the pod's disruption budget" in answers["cautious-1"]
+    assert "violate the pod's disruption budget" in answers["limitless-0"]
     assert ends["steersman"]["targets"]["stale-0"]["status"] == "False"
 
 

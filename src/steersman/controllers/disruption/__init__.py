@@ -16,7 +16,7 @@ import msgspec
 
 from steersman.api.conditions import find_condition
 from steersman.api.errors import ApiError, Conflict
-from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, REPLICATIONCONTROLLERS, Pod
+from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, REPLICATIONCONTROLLERS, Condition, Pod
 from steersman.api.kinds.policy import PODDISRUPTIONBUDGETS, PodDisruptionBudget
 from steersman.api.kinds.statefulsets import STATEFULSETS
 from steersman.api.label_selectors import NOTHING, Selector, compile_selector, format_as_go
@@ -108,9 +108,7 @@ async def _sync(seen: Observation, now: datetime) -> Verdict:
     if not seen.pods:
         await Emit(budget, "Normal", "NoPods", "No matching pods found")
     try:
-        expected = (
-            await expected_pods(seen.pods, seen.scales) if _counts_expected_pods(budget) else len(seen.pods)
-        )
+        expected = await _expected_pods(seen)
         desired = desired_healthy(budget, expected)
     except (ApiError, CountError) as error:
         message = f"Failed to calculate the number of expected pods: {error}"
@@ -135,6 +133,14 @@ async def _sync(seen: Observation, now: datetime) -> Verdict:
     return Rest(because)
 
 
+async def _expected_pods(seen: Observation) -> int:
+    """The number of pods that the budget is relative to; 0, so that no disruption is allowed, where the budget sets
+    neither ``minAvailable`` nor ``maxUnavailable``."""
+    if _counts_expected_pods(seen.budget):
+        return await expected_pods(seen.pods, seen.scales)
+    return len(seen.pods) if seen.budget.spec.minAvailable is not None else 0
+
+
 def _counts_expected_pods(budget: PodDisruptionBudget) -> bool:
     """Whether the budget is relative to the replicas of the pods' controllers, and not to the pods that exist."""
     return budget.spec.maxUnavailable is not None or isinstance(budget.spec.minAvailable, str)
@@ -153,22 +159,24 @@ def _unmanaged_pods_message(budget: PodDisruptionBudget) -> str:
 # -- stale disruptions ----------------------------------------------------------------------------
 
 
-def disruption_target_since(pod: Pod) -> datetime | None:
-    """Since when a pod that is not being deleted has the condition DisruptionTarget; None without it."""
+def disruption_target(pod: Pod) -> Condition | None:
+    """The condition DisruptionTarget of a pod that is not being deleted; None without it."""
     if pod.metadata.deletionTimestamp is not None or pod.status.phase in ("Succeeded", "Failed"):
         return None
     condition = find_condition(pod.status.conditions, DISRUPTION_TARGET)
     if condition is None or condition.status != "True" or condition.reason == "TerminationByKubelet":
         return None
-    return condition.lastTransitionTime
+    return condition
 
 
 async def _clean_stale_disruption(pod: Pod, now: datetime) -> Verdict:
     """Sets a DisruptionTarget condition to False once it is stale."""
-    since = disruption_target_since(pod)
-    if since is None:
+    target = disruption_target(pod)
+    if target is None:
         return Rest("no DisruptionTarget condition to clean up")
-    if now < since + STALE_DISRUPTION_TIMEOUT:
+    since = target.lastTransitionTime
+    # A condition that does not say since when counts as stale.
+    if since is not None and now < since + STALE_DISRUPTION_TIMEOUT:
         return Wake(since + STALE_DISRUPTION_TIMEOUT - now, "DisruptionTarget condition not stale yet")
     meta = pod.metadata
     condition: dict[str, Any] = {
@@ -202,7 +210,7 @@ def _budgets_of(caches: Caches, pods: Iterable[Pod]) -> Iterator[Key]:
 def _pod_changed(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
     # differs: upstream enqueues only one of several budgets, and none that a pod has left.
     yield from _budgets_of(caches, [pod for pod in (change.old, change.new) if pod is not None])
-    if change.new is not None and disruption_target_since(change.new) is not None:
+    if change.new is not None and disruption_target(change.new) is not None:
         meta = change.new.metadata
         yield Key(meta.namespace, POD_PREFIX + meta.name)
 

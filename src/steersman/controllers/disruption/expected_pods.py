@@ -84,17 +84,14 @@ async def expected_pods(pods: Iterable[Pod], known: Scales) -> int:
 
 
 async def _live_scale(pod: Pod, reference: OwnerReference, discovered: DiscoveryResult) -> tuple[str, int]:
-    """Reads the scale subresource of a controller."""
-    group, kind = _group(reference), reference.kind
-    resource = next(
-        (one for one in discovered.preferred if one.group == group and one.kind == kind),
-        None,
-    )
+    """Reads the scale subresource of a controller, whose kind must be served in the version its reference names."""
+    resource = discovered.find(reference.apiVersion, reference.kind)
     if resource is None:
-        version = reference.apiVersion.rpartition("/")[2]
-        raise CountError(f'no matches for kind "{kind}" in version "{group}/{version}"')
+        raise CountError(f'no matches for kind "{reference.kind}" in version "{reference.apiVersion}"')
+    # Upstream's scale client reads the preferred version.
+    kind = next(one for one in discovered.preferred if one.id == resource.id).partial.untyped
     try:
-        scale = await Read(Address(resource.partial.untyped, pod.metadata.namespace, reference.name), "scale")
+        scale = await Read(Address(kind, pod.metadata.namespace, reference.name), "scale")
     except NotFound:
         if "scale" not in resource.subresources:
             raise CountError(f"{resource.id} does not implement the scale subresource") from None
