@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,8 @@ from steersman.controllers.cronjob.schedule import InvalidSchedule, most_recent_
 from steersman.intent.actions import Action, Create, Delete, Emit, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Rest, Verdict, Wake
+from steersman.sim.faults.requests import SlowResponse
+from steersman.sim.world import START
 from steersman.testing.cluster import Cluster
 from steersman.testing.decision_driver import StaticCaches, walk
 
@@ -53,9 +56,9 @@ def job(name: str, ended: str = "", *, minutes: int = 0, owner: str = "c") -> Jo
 
 
 def look(
-    of: CronJob, *jobs: Job, now: datetime = NOW, key: Key = KEY, answers: Any = None
+    of: CronJob, *jobs: Job, now: datetime = NOW, answers: Any = None
 ) -> tuple[list[Action[Any]], Verdict]:
-    seen = controller.see(StaticCaches(controller, of, *jobs), key)
+    seen = controller.see(StaticCaches(controller, of, *jobs), KEY)
     assert seen is not None
     return walk(controller.decide(seen, now), answers)
 
@@ -261,7 +264,27 @@ def test_a_job_that_nobody_started_is_told_of_unless_the_cache_was_behind() -> N
     of = cron(last=TEN)
     assert events(look(of, job("x"), answers={Read: of})[0])[0][0] == "UnexpectedJob"
     live = cron(last=TEN, active=["x"])
-    assert events(look(of, job("x"), answers={Read: live})[0]) == []
+    assert look(of, job("x"), answers={Read: live})[0] == [Read(of)]
+
+
+def test_where_the_cache_was_behind_the_live_cronjob_is_gone_on_with() -> None:
+    suspended = cron(last=BORN, active=["x"], suspend=True)
+    actions, verdict = look(cron(last=BORN), job("x"), answers={Read: suspended})
+    assert (len(actions), verdict) == (1, Rest("suspended"))
+    live = cron("*/15 * * * *", last=BORN, active=["x"])
+    actions, _ = look(cron("0 0 * * *", last=BORN), job("x"), answers={Read: live})
+    (update,) = (one for one in actions if isinstance(one, UpdateStatus))
+    assert update.target is live
+    name = f"c-{int(TEN.timestamp()) // 60}"
+    assert [one.name for one in written(actions).active] == ["x", name]
+    assert written(actions).lastScheduleTime == TEN
+
+
+def test_a_job_that_was_cleaned_up_is_active_no_longer_in_the_live_cronjob_either() -> None:
+    of = cron(last=TEN, successfulJobsHistoryLimit=0)
+    live = cron(last=TEN, active=["a", "x"], successfulJobsHistoryLimit=0)
+    actions, _ = look(of, job("a", "Complete"), job("x"), answers={Read: live})
+    assert [one.name for one in written(actions).active] == ["x"]
 
 
 def test_only_so_many_that_ended_are_kept_and_the_oldest_go() -> None:
@@ -278,18 +301,26 @@ def test_only_so_many_that_ended_are_kept_and_the_oldest_go() -> None:
 # -- a schedule that changes ------------------------------------------------------------------
 
 
-def test_a_new_schedule_begins_with_its_next_time() -> None:
-    of = cron("*/5 * * * *", last=BORN)
-    changed = Key("d", "c/schedule")
-    assert list(controller.watches[0].to(StaticCaches(controller, of), Change(cron(), of))) == [changed]
-    later = TEN + timedelta(minutes=3)
-    actions, verdict = look(of, now=later, key=changed)
-    assert actions == []
-    assert verdict == Wake(
-        timedelta(minutes=2, milliseconds=100), "schedule changed; waiting for the next scheduled time"
-    )
-    at = TEN + timedelta(minutes=5, milliseconds=100)
-    assert [one for one in look(of, now=at, key=changed)[0] if isinstance(one, Create)]
+@pytest.mark.parametrize(
+    ("old", "new", "seconds"),
+    [
+        (None, cron(), 0.0),
+        (cron(), None, 0.0),
+        (cron(), cron(suspend=True), 0.0),
+        (cron(), cron("*/5 * * * *", last=BORN), 120.1),
+        (cron(), cron("0 12 * * *"), 7020.1),
+        (cron(), cron(timeZone="Asia/Kolkata", last=BORN), 1620.1),
+        (cron(), cron("every day"), 0.0),
+        (cron(), cron("0 0 31 2 *"), 0.0),
+    ],
+)
+def test_a_new_schedule_begins_with_its_next_time(
+    old: CronJob | None, new: CronJob | None, seconds: float
+) -> None:
+    watch, change = controller.watches[0], Change(old, new)
+    assert list(watch.to(StaticCaches(controller), change)) == [KEY], "one key for one CronJob"
+    assert callable(watch.delay)
+    assert watch.delay(change, TEN + timedelta(minutes=3)) == pytest.approx(seconds)
 
 
 def test_a_job_is_a_reason_to_look_at_its_own_cronjob_only() -> None:
@@ -319,3 +350,52 @@ def test_in_a_cluster_every_night_has_its_job_at_its_hour() -> None:
         assert stamps == [f"2026-01-0{day}T03:00:00+01:00" for day in (1, 2, 3)]
         born = sorted(one.metadata.creationTimestamp for one in cluster.list("Job"))
         assert [(one.hour, one.minute, one.second) for one in born] == [(2, 0, 0)] * 3
+
+
+SLOW = SlowResponse(0.3, verb="write", times=100_000)
+"""Every write takes 0.3 s, so that rounds of several keys overlap."""
+
+
+def test_in_a_cluster_the_first_time_of_a_new_schedule_is_kept_however_late_its_round_is() -> None:
+    names = [f"hourly-{number}" for number in range(40)]
+    with Cluster(seed=4, nodes=1, faults=[SLOW]) as cluster:
+        cluster.apply([manifest(name, "0 12 * * *") for name in names])
+        cluster.advance(minutes=30)
+        for name in names:
+            cluster.patch("CronJob", name, {"spec": {"schedule": "0 * * * *"}})
+        cluster.advance(minutes=31)
+        scheduled = {name: cluster.get("CronJob", name).status.lastScheduleTime for name in names}
+    assert scheduled == dict.fromkeys(names, START + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("Forbid", {"SuccessfulCreate": 1, "JobAlreadyActive": 3}),
+        ("Replace", {"SuccessfulCreate": 4, "SuccessfulDelete": 3}),
+    ],
+)
+def test_in_a_cluster_a_cronjob_with_a_new_schedule_has_one_round_for_a_time(
+    policy: str, told: dict[str, int]
+) -> None:
+    with Cluster(seed=4, nodes=1, faults=[SLOW]) as cluster:
+        cluster.apply(manifest("c", "*/10 * * * *", concurrencyPolicy=policy))
+        cluster.advance(minutes=5)
+        cluster.patch("CronJob", "c", {"spec": {"schedule": "*/10 0-23 * * *"}})
+        cluster.advance(minutes=40)
+        counts: Counter[str] = Counter()
+        for event in cluster.events("CronJob", "c"):
+            counts[event.reason] += event.count
+    assert counts == told
+
+
+def manifest(name: str, schedule: str, **spec: Any) -> dict[str, Any]:
+    """A CronJob whose Jobs run for ten hours."""
+    main = {"name": "main", "image": "example/app:1", "command": ["sleep", "36000"]}
+    pod = {"spec": {"restartPolicy": "Never", "containers": [main]}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name},
+        "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": pod}}, **spec},
+    }

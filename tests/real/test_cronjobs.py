@@ -1,7 +1,8 @@
 """CronJobs on a real API server: steersman and kube-controller-manager leave the same objects and events.
 
 Nobody can wait for a schedule here. A CronJob is suspended, told when it last ran and which of its Jobs still
-run, and then let go: what is due since is due now. One alone waits for the next minute.
+run, and then let go: what is due since is due now. One alone waits for the next minute, and those whose schedule
+changes wait for a minute soon after.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from steersman.api.kinds import JOBS, PODS
 from steersman.api.kinds.cronjobs import CRONJOBS, CronJob
+from steersman.controllers.cronjob import SCHEDULED_TIMESTAMP
 
 Document = dict[str, Any]
 LAST = "2025-02-10T00:00:00Z"
 """When all have run last: long enough ago for any schedule here to have come since."""
 MONTHLY = "15 3 1 * *"
+YEARLY = "0 0 1 1 *"
 COMPLETE = ("SuccessCriteriaMet", "Complete")
 FAILED = ("FailureTarget", "Failed")
 
@@ -72,6 +76,21 @@ KEEP = ("halted", "moved", "short")
 """Those that stay suspended, or are let go in another way."""
 
 
+RENEWED = (
+    cron("forbidding", YEARLY, suspend=False, concurrencyPolicy="Forbid"),
+    cron("replacing", YEARLY, suspend=False, concurrencyPolicy="Replace"),
+)
+"""Those whose schedule changes while a Job of theirs runs."""
+LATE = tuple(cron(f"late-{number:02}", YEARLY, suspend=False) for number in range(20))
+"""Those whose schedule changes to one and the same time, so many that a manager looks at some of them late."""
+
+
+def soon() -> Document:
+    """A spec with a schedule that comes once, ten to seventy seconds from now."""
+    at = datetime.now(UTC) + timedelta(seconds=70)
+    return {"schedule": f"{at.minute} {at.hour} * * *", "timeZone": "Etc/UTC"}
+
+
 def owned_by(owner: CronJob) -> Document:
     reference = {"apiVersion": "batch/v1", "kind": "CronJob", "controller": True}
     return {"ownerReferences": [{**reference, "name": owner.metadata.name, "uid": owner.metadata.uid}]}
@@ -110,9 +129,22 @@ async def ended(stage: Any, owner: CronJob, name: str, at: str, conditions: tupl
     await stage.patch(JOBS, name, {"metadata": owned_by(owner)})
 
 
+async def renew(stage: Any) -> None:
+    """Change the schedules of CronJobs that have a running Job, and then something else of them."""
+    for document in RENEWED:
+        name = document["metadata"]["name"]
+        owner = await stage.until(CRONJOBS, name, bool)
+        active = [await running(stage, owner, f"{name}-before")]
+        await stage.told("UnexpectedJob", name)
+        await stage.patch(CRONJOBS, name, {"status": {"active": active}}, subresource="status")
+        await stage.patch(CRONJOBS, name, {"spec": soon()})
+        await stage.patch(CRONJOBS, name, {"metadata": {"annotations": {"example/look": "again"}}})
+
+
 async def tell(stage: Any) -> None:
     minutely = cron("minutely", "* * * * *", 1, suspend=False)
-    await stage.create(CRONJOBS, minutely, *MISSED)
+    await stage.create(CRONJOBS, minutely, *MISSED, *RENEWED)
+    await renew(stage)
     known = {
         one["metadata"]["name"]: await stage.until(CRONJOBS, one["metadata"]["name"], bool) for one in MISSED
     }
@@ -144,8 +176,11 @@ async def tell(stage: Any) -> None:
         for name in ("at-sign", "ranges", "spaced", "elsewhere", "skipped", "repeated", "many", *BUSY):
             if name != "forbids":
                 tasks.create_task(stage.told("SuccessfulCreate", name))
-        tasks.create_task(stage.told("JobAlreadyActive", "forbids"))
-        tasks.create_task(stage.told("SuccessfulDelete", "replaces"))
+        for name in ("forbids", "forbidding"):
+            tasks.create_task(stage.told("JobAlreadyActive", name))
+        for name in ("replaces", "replacing"):
+            tasks.create_task(stage.told("SuccessfulDelete", name))
+        tasks.create_task(stage.told("SuccessfulCreate", "replacing"))
         tasks.create_task(stage.told("TooManyMissedTimes", "many"))
         tasks.create_task(stage.told("InvalidSchedule", "never"))
         tasks.create_task(stage.told("MissingJob", "forgetful"))
@@ -161,9 +196,26 @@ async def tell(stage: Any) -> None:
     await stage.quiet()
 
 
+async def tell_late(stage: Any) -> None:
+    await stage.create(CRONJOBS, *LATE)
+    names = [one["metadata"]["name"] for one in LATE]
+    for name in names:
+        await stage.until(CRONJOBS, name, bool)
+    spec = soon()
+    for name in names:
+        await stage.patch(CRONJOBS, name, {"spec": spec})
+    for name in names:
+        await stage.until(CRONJOBS, name, lambda one: bool(one.status.active))
+    await stage.quiet()
+
+
 def timeless(end: dict[str, Any]) -> dict[str, Any]:
     """The same, whichever minute it was."""
-    plain: dict[str, Any] = json.loads(re.sub(r"minutely-\d+", "minutely-@", json.dumps(end)))
+    text = re.sub(r"(minutely|replacing|late-\d\d)-\d+", r"\1-@", json.dumps(end))
+    plain: dict[str, Any] = json.loads(re.sub(r"\d+ \d+ \* \* \*", "soon", text))
+    for name, job in plain["jobs"].items():
+        if name.endswith("-@"):
+            job["metadata"]["annotations"][SCHEDULED_TIMESTAMP] = "then"
     return plain
 
 
@@ -174,6 +226,19 @@ def ends(both: Callable[..., Any]) -> dict[str, dict[str, Any]]:
         "crons",
         controllers=("cronjob-controller", "job-controller", "garbage-collector-controller"),
         kinds=(CRONJOBS, JOBS, PODS),
+    )
+    return {binary: timeless(end) for binary, end in found.items()}
+
+
+@pytest.fixture(scope="module")
+def late_ends(both: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+    found = both(
+        tell_late,
+        "late",
+        controllers=("cronjob-controller",),
+        kinds=(CRONJOBS, JOBS),
+        # Some four seconds for all of them.
+        flags=("--concurrent-cron-job-syncs=1", "--kube-api-qps=10", "--kube-api-burst=1"),
     )
     return {binary: timeless(end) for binary, end in found.items()}
 
@@ -201,3 +266,10 @@ def test_both_managers_leave_the_same(
     ends: dict[str, dict[str, Any]], alike: Callable[..., None], plural: str
 ) -> None:
     alike(ends, lambda end: shared(end[plural]))
+
+
+@pytest.mark.parametrize("plural", ["cronjobs", "jobs", "events"])
+def test_both_managers_start_the_first_job_of_a_new_schedule_however_late(
+    late_ends: dict[str, dict[str, Any]], alike: Callable[..., None], plural: str
+) -> None:
+    alike(late_ends, plural)

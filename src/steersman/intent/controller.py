@@ -106,8 +106,9 @@ class Watch(msgspec.Struct, Generic[O], frozen=True):
     when: Callable[[O], bool] | None = None
     """Ignores changes whose new (or last) state does not satisfy this."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
-    delay: float = 0.0
-    """Seconds until a change is enqueued, to give other controllers time to see it, too."""
+    delay: float | Callable[[Change[O], datetime], float] = 0.0
+    """Seconds until a change is enqueued, to give other controllers time to see it, too; or computes them from the
+    change and the current time. 0 enqueues it at once."""
     measures: Callable[[Caches, Change[O]], Iterable[Measure]] | None = None
     """Metrics to update on a change, whether or not it enqueues a key."""
 
@@ -159,6 +160,8 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     """Follows every resource the server serves, besides the watches."""
     resync: float = 0.0
     """Seconds between two rounds of every object of the first watch without any change; 0: never."""
+    min_backoff: float = 0.005
+    """The back-off after the first failed round of a key, in seconds; it doubles with each further one."""
     max_backoff: float = 1000.0
     """The longest back-off of a key whose rounds keep failing, in seconds."""
     qps_factor: float = 1.0

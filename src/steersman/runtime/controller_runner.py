@@ -119,9 +119,10 @@ class ControllerRunner(Generic[S]):
                 return
             what = "deleted" if change.new is None else "added" if change.old is None else "changed"
             cause = f"{word} {obj.key} {what}"
+            delay = watch.delay(change, self._clock.now()) if callable(watch.delay) else watch.delay
             for key in watch.to(self._caches, change):
-                if watch.delay:
-                    self.queue.add_after(key, watch.delay, cause)
+                if delay > 0.0:
+                    self.queue.add_after(key, delay, cause)
                 else:
                     self.queue.add(key, cause)
 
@@ -264,6 +265,7 @@ class ControllerRunner(Generic[S]):
             self.crashes += 1
             message = structured("Reconciliation failed", **values)
             log.error("%s %s: reconciliation failed", name, key, exc_info=error, extra=message)
+        # differs: some of upstream's controllers drop a key after 10 or 15 retries, until its next event.
         self.queue.retry(key, "retry after a failure")
         why = str(error) if isinstance(error, ApiError | InvalidSpec) else f"{type(error).__name__}: {error}"
         return Failure(why, (error.code if isinstance(error, ApiError) else 0) or 500)
