@@ -62,6 +62,36 @@ def test_a_suspended_job_has_not_started_where_the_gate_is_on(on: bool) -> None:
         assert (cluster.get("Job", "work").status.startTime is None) is on
 
 
+@pytest.mark.parametrize(("on", "pods"), [(True, 0), (False, 1)])
+def test_a_job_is_left_to_another_controller_where_the_gate_is_on(on: bool, pods: int) -> None:
+    with Cluster(gates={"JobManagedBy": on}) as cluster:
+        of = job(suspend=False)
+        of["spec"]["managedBy"] = "example.com/controller"
+        cluster.apply(of)
+        cluster.advance(seconds=5)
+        assert len(cluster.list("pods")) == pods
+
+
+@pytest.mark.parametrize(("on", "pods", "terminating"), [(True, 1, 1), (False, 2, None)])
+def test_a_job_waits_for_a_terminating_pod_where_the_gate_is_on(
+    on: bool, pods: int, terminating: int | None
+) -> None:
+    with Cluster(gates={"JobPodReplacementPolicy": on}) as cluster:
+        of = job(suspend=False)
+        of["spec"]["podReplacementPolicy"] = "Failed"
+        template = of["spec"]["template"]
+        template["metadata"] = {"annotations": {"sim.steersman.dev/shutdown": "60"}}
+        template["spec"] |= {"terminationGracePeriodSeconds": 60}
+        template["spec"]["containers"][0]["command"] = ["sleep", "3600"]
+        cluster.apply(of)
+        cluster.advance(seconds=5)
+        (pod,) = cluster.list("pods")
+        cluster.delete("Pod", pod.metadata.name)
+        cluster.advance(seconds=20)
+        assert len(cluster.list("pods")) == pods
+        assert cluster.get("Job", "work").status.terminating == terminating
+
+
 @pytest.mark.parametrize(("on", "amount"), [(True, 500), (False, 1000)])
 def test_what_a_pod_asks_for_as_a_whole_counts_where_the_gate_is_on(on: bool, amount: int) -> None:
     asks = ResourceRequirements(requests={"cpu": "1"})

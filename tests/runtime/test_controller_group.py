@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from steersman.api.errors import ServerError
 from steersman.api.scheme import Key
-from steersman.controllers import serviceaccount
+from steersman.controllers import job, namespace, serviceaccount
+from steersman.controllers.certificates import approver, signer
 from steersman.intent.controller import Caches, Controller
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
@@ -63,6 +66,45 @@ def test_others_wait_between_once_and_twice_the_pause() -> None:
     waits = [wait for _, wait in others]
     assert all(10.0 <= wait <= 20.1 for wait in waits)
     assert len(set(waits)) == 3
+
+
+def test_a_failed_round_is_retried_between_the_backoffs_that_a_controller_declares() -> None:
+    world = World(seed=5)
+    rounds: list[float] = []
+
+    async def decide(seen: object, now: datetime) -> Verdict:
+        rounds.append(world.monotonic())
+        raise ServerError("down")
+
+    controller = Controller(
+        name="failing",
+        watches=(),
+        decide=decide,
+        observe=lambda caches, key: key,
+        workers=1,
+        initial_keys=(ROUND,),
+        min_backoff=1.0,
+        max_backoff=4.0,
+    )
+    world.spawn(ControllerGroup((controller,), world.api(), world).run(), name="manager")
+    world.run(world.advance(16))
+    world.close()
+    assert [round(b - a, 1) for a, b in pairwise(rounds)] == [1.0, 2.0, 4.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("controller", "shortest", "longest"),
+    [
+        (job.controller, 1.0, 60.0),
+        (namespace.controller, 0.005, 60.0),
+        (approver.controller, 0.2, 1000.0),
+        (signer.controller, 0.2, 1000.0),
+        (serviceaccount.controller, 0.005, 1000.0),
+    ],
+    ids=lambda value: value.name if isinstance(value, Controller) else None,
+)
+def test_backoffs_are_upstreams(controller: Controller[Any], shortest: float, longest: float) -> None:
+    assert (controller.min_backoff, controller.max_backoff) == (shortest, longest)
 
 
 class Counting(LocalApi):

@@ -96,7 +96,7 @@ class ControllerGroup:
             self._clock,
             name=controller.name,
             metrics=self.metrics,
-            backoff=ItemBackoff(cap=controller.max_backoff),
+            backoff=ItemBackoff(controller.min_backoff, controller.max_backoff),
             min_interval=controller.coalesce_within,
         )
         shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence, self._files, self._api)

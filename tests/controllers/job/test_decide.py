@@ -65,6 +65,8 @@ TEMPLATE = PodTemplateSpec(
 )
 GOING = NOW + timedelta(seconds=28)
 """With 30 seconds of grace: it was asked to go two seconds ago."""
+SINCE = NOW - timedelta(seconds=2)
+SUCCEEDS = Condition(type="SuccessCriteriaMet", status="True", reason="CompletionsReached")
 
 
 def job(*, conditions: tuple[Condition, ...] = (), deleted: bool = False, **fields: Any) -> Job:
@@ -401,6 +403,22 @@ def test_a_pod_that_cannot_be_deleted_puts_off_the_end() -> None:
     with pytest.raises(ServerError):
         walk(controller.decide(seen, NOW), {Delete: ServerError("no")}, recorded=said)  # type: ignore[arg-type]
     assert [types(one) for one in statuses(said)][-1] == [("FailureTarget", "True", "BackoffLimitExceeded")]
+    assert "patch a" in told(said), "a pod that has ended is counted all the same"
+    assert "patch b" not in told(said)
+    assert (statuses(said)[-1].failed, statuses(said)[-1].active) == (1, 1)
+    actions, _ = look(replace(of, status=statuses(said)[-1]), pod("a", "Failed", tracked=False), pod("b"))
+    assert told(actions) == ["delete b", "SuccessfulDelete", "status", "patch b", "status"]
+    assert statuses(actions)[-1].failed == 2
+
+
+def test_a_pod_that_another_actor_deleted_counts_as_failed_in_the_round_that_completes_the_job() -> None:
+    of = job(parallelism=2, active=2)
+    actions, _ = look(of, pod("a", "Succeeded"), pod("b", going=True))
+    assert types(statuses(actions)[-1]) == [("SuccessCriteriaMet", "True", "CompletionsReached")]
+    assert (statuses(actions)[-1].succeeded, statuses(actions)[-1].failed) == (1, 1)
+    recorded = job(parallelism=2, conditions=(replace(SUCCEEDS, lastTransitionTime=NOW),))
+    actions, _ = look(recorded, pod("a", "Succeeded"), pod("b", going=True))
+    assert statuses(actions)[-1].failed == 1, "it was deleted before the Job was known to succeed"
 
 
 @pytest.mark.parametrize(("policy", "ends"), [("OnFailure", True), ("Never", False)])
@@ -446,6 +464,7 @@ def test_a_success_policy_ends_it_and_what_runs_does_not_count() -> None:
     assert first.conditions[0].message == "Matched rules at index 0"
     assert (last.completedIndexes, last.failed) == ("0", 1)
     going = (pod("a", "Succeeded", index=0), pod("b", index=1, going=True), pod("c", "Failed", index=2))
+    first = replace(first, conditions=(replace(first.conditions[0], lastTransitionTime=SINCE),))
     actions, _ = look(replace(of, status=first), *going)
     assert statuses(actions)[-1].failed == 1, "whether it asked them to go before or now makes no difference"
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from steersman.controllers.job.pods import TRACKING_FINALIZER
+from steersman.sim.faults.requests import ErrorResponse
 from steersman.testing.cluster import Cluster
 
 JOBS_ONLY = ("job-controller",)
@@ -37,6 +38,16 @@ def test_the_waits_between_failures_double() -> None:
         born = sorted(pod.metadata.creationTimestamp for pod in cluster.list("Pod"))
         waits = [(b - a).total_seconds() for a, b in pairwise(born)]
         assert [wait // 10 for wait in waits] == [1, 2, 4]
+
+
+def test_a_job_whose_rounds_fail_is_retried_after_one_second_doubling() -> None:
+    refused = ErrorResponse(403, verb="create", kind="pods", times=100)
+    with Cluster(seed=3, controllers=JOBS_ONLY, faults=[refused]) as cluster:
+        cluster.apply(job("work", "exit 0"))
+        cluster.advance(seconds=30)
+        (event,) = cluster.events("Job", "work")
+        assert event.reason == "FailedCreate"
+        assert 4 <= event.count <= 6  # after 0, 1, 3, 7 and 15 seconds, and once for its own status
 
 
 def test_a_restart_does_not_forget_the_wait() -> None:

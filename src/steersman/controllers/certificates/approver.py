@@ -17,6 +17,7 @@ from steersman.api.pem import InvalidCertificateRequest, parse_csr
 from steersman.api.scheme import Kind, register
 from steersman.controllers.certificates.requests import (
     KUBELET_CLIENT,
+    MIN_BACKOFF,
     RULES,
     RequestedCertificate,
     read,
@@ -137,4 +138,5 @@ controller = Controller(
     watches=(Watch(CERTIFICATESIGNINGREQUESTS),),
     workers=5,
     decide=decide,
+    min_backoff=MIN_BACKOFF,
 )

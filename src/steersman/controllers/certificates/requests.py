@@ -23,6 +23,8 @@ KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 KUBELET_SERVING = "kubernetes.io/kubelet-serving"
 LEGACY = "kubernetes.io/legacy-unknown"
 
+MIN_BACKOFF = 0.2
+"""The back-off after the first failed round of a request, in seconds."""
 NODE_PREFIX = "system:node:"
 NODES_GROUP = ("system:nodes",)
 

@@ -28,6 +28,7 @@ from steersman.controllers.certificates.requests import (
     KUBELET_CLIENT,
     KUBELET_SERVING,
     LEGACY,
+    MIN_BACKOFF,
     RULES,
     read,
 )
@@ -169,6 +170,7 @@ def configure(settings: Settings) -> Controller[CertificateSigningRequest]:
         watches=(Watch(CERTIFICATESIGNINGREQUESTS),),
         workers=5,
         decide=partial(decide, config=config),
+        min_backoff=MIN_BACKOFF,
         flags=FLAGS,
         configure=configure,
         enabled=lambda settings: bool(key_pairs(settings)),

@@ -42,15 +42,37 @@ from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orph
 from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, memory_of
+from steersman.intent.metrics import Measure
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 BATCH_PERIOD = 1.0
 """Seconds from a change of a pod or a status to the round for it: changes in between share one status write. Upstream's
 SyncJobBatchPeriod."""
-MAX_BACKOFF = 60.0
-"""The longest back-off of a Job whose rounds fail, in seconds; upstream's MaxJobApiBackOff."""
+MIN_BACKOFF, MAX_BACKOFF = 1.0, 60.0
+"""The shortest and the longest back-off of a Job whose rounds fail, in seconds; upstream's DefaultJobApiBackOff and
+MaxJobApiBackOff."""
 COMPLETION_MODES = (None, "", "NonIndexed", "Indexed")
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The controller's feature gates."""
+
+    clear_start_time: bool = True
+    """Whether suspending a Job removes ``status.startTime``."""
+    managed_by: bool = True
+    """Whether ``spec.managedBy`` may leave a Job to another controller."""
+    pod_replacement_policy: bool = True
+    """Whether ``spec.podReplacementPolicy`` is followed, and terminating pods are counted in the status."""
+
+    def gated(self, job: Job | None) -> Job | None:
+        """The Job without the fields of its spec whose gates are off."""
+        if job is None or (self.managed_by and self.pod_replacement_policy):
+            return job
+        spec = job.spec
+        manager = spec.managedBy if self.managed_by else None
+        policy = spec.podReplacementPolicy if self.pod_replacement_policy else None
+        return replace(job, spec=replace(spec, managedBy=manager, podReplacementPolicy=policy))
 
 
 # -- observe --------------------------------------------------------------------------------------
@@ -68,13 +90,13 @@ class Seen(msgspec.Struct, frozen=True):
     """Its failures since the last success, also of pods that are deleted."""
 
 
-def observe(caches: Caches, key: Key) -> Seen | Pod | None:
+def observe(caches: Caches, key: Key, config: Config = Config()) -> Seen | Pod | None:
     """A Job with its pods, or an orphan pod."""
     if key.name.startswith(tracking.ORPHAN_PREFIX):
         pod = caches[PODS].get(Key(key.namespace, key.name.removeprefix(tracking.ORPHAN_PREFIX)))
         return pod if pod is not None and tracking.is_orphan(caches, pod) else None
     memory = memory_of(caches, FailureMemory)
-    job = caches[JOBS].get(key)
+    job = config.gated(caches[JOBS].get(key))
     if job is None or is_finished(job):
         memory.forget(key)
     if job is None:
@@ -86,13 +108,6 @@ def observe(caches: Caches, key: Key) -> Seen | Pod | None:
 
 
 # -- decide ---------------------------------------------------------------------------------------
-
-
-class Config(msgspec.Struct, frozen=True):
-    """The controller's feature gates."""
-
-    clear_start_time: bool = True
-    """Whether suspending a Job removes ``status.startTime``."""
 
 
 async def decide(seen: Seen | Pod, now: datetime, config: Config = Config()) -> Verdict:
@@ -135,13 +150,16 @@ async def _sync(
     if finished is not None and not finished.recorded and counts.active:
         # differs: upstream deletes pods first. Deleted pods count as failed, so after a crash it could find
         # another end than the one it was about to record.
-        job = await UpdateStatus(job, tracking.with_interim_condition(status, finished, now))
+        written = await UpdateStatus(job, tracking.with_interim_condition(status, finished, now))
+        job = replace(written, spec=job.spec)
         counts, status = msgspec.structs.replace(counts, job=job), job.status
         finished = msgspec.structs.replace(finished, recorded=True)
     if finished is not None:
         scaled = await delete_active(counts)
         if scaled.failure is not None:
-            raise scaled.failure  # no pod is counted before all are terminating
+            finished = (
+                None  # pods are left: those that have ended are counted, and the Job ends in a later round
+            )
     else:
         scaled = ScaleResult(len(counts.active), counts.ready, counts.terminating)
         if job.metadata.deletionTimestamp is None:
@@ -153,7 +171,8 @@ async def _sync(
         finished = completions_reached(counts, scaled.active)
         if finished is None and job.metadata.deletionTimestamp is None:
             status = await _suspended_or_resumed(job, status, now, config)
-    status = replace(status, active=scaled.active, ready=scaled.ready, terminating=scaled.terminating)
+    terminating = scaled.terminating if config.pod_replacement_policy else None
+    status = replace(status, active=scaled.active, ready=scaled.ready, terminating=terminating)
     if await tracking.track(counts, status, finished, scaled.terminating, now):
         return Rest("finished")
     if scaled.failure is not None:
@@ -191,7 +210,7 @@ def _verdict(
 ) -> Verdict:
     counts = f"{status.active} active, {status.succeeded} succeeded, {status.failed} failed"
     if finished is not None:
-        return Rest(f"finishing ({finished.reason}): {status.terminating} pods terminating")
+        return Rest(f"finishing ({finished.reason}): {status.terminating or 0} pods terminating")
     left = until_deadline(job, status.startTime, now)
     if wait > ZERO and (left is None or wait < left):
         return Wake(max(wait, timedelta(seconds=BATCH_PERIOD)), f"{counts}; waiting for pod failure backoff")
@@ -227,22 +246,31 @@ def _enqueue_same_spec(caches: Caches, change: Change[Job]) -> Iterator[Key]:
 
 
 def configure(settings: Settings) -> Controller[Seen | Pod]:
-    config = Config(clear_start_time=settings.enabled("MutableSchedulingDirectivesForSuspendedJobs"))
+    config = Config(
+        clear_start_time=settings.enabled("MutableSchedulingDirectivesForSuspendedJobs"),
+        managed_by=settings.enabled("JobManagedBy"),
+        pod_replacement_policy=settings.enabled("JobPodReplacementPolicy"),
+    )
+
+    def measure(caches: Caches, change: Change[Job]) -> Iterator[Measure]:
+        return measure_job(caches, Change(config.gated(change.old), config.gated(change.new)))
+
     return Controller(
         name="job-controller",
         aliases=("job",),
         service_account="job-controller",
         watches=(
-            Watch(JOBS, to=_enqueue_new_spec, measures=measure_job),
+            Watch(JOBS, to=_enqueue_new_spec, measures=measure),
             Watch(JOBS, to=_enqueue_same_spec, delay=BATCH_PERIOD),
             Watch(PODS, to=enqueue_owner(JOBS, selects), delay=BATCH_PERIOD, indexes=CONTROLLED),
             Watch(PODS, to=tracking.enqueue_orphan, measures=measure_pod),
         ),
         workers=Flag("concurrent-job-syncs", 5),
-        observe=observe,
+        observe=partial(observe, config=config),
         decide=partial(decide, config=config),
         configure=configure,
         memory=FailureMemory,
+        min_backoff=MIN_BACKOFF,
         max_backoff=MAX_BACKOFF,
         metrics=METRICS,
     )

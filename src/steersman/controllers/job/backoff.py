@@ -37,12 +37,20 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def finished_at(pod: Pod) -> datetime:
     """When the pod finished: by its containers, its Ready condition, its deletion, or else its creation."""
-    at = _by_containers(pod) or _by_readiness(pod)
-    if at is None and pod.metadata.deletionTimestamp is not None:
-        # The deletionTimestamp includes the grace period.
-        grace = timedelta(seconds=pod.metadata.deletionGracePeriodSeconds or 0)
-        at = pod.metadata.deletionTimestamp - grace
-    return at or pod.metadata.creationTimestamp or _NEVER
+    return (
+        _by_containers(pod)
+        or _by_readiness(pod)
+        or deleted_at(pod)
+        or pod.metadata.creationTimestamp
+        or _NEVER
+    )
+
+
+def deleted_at(pod: Pod) -> datetime | None:
+    """When the pod was deleted: its deletionTimestamp includes the grace period."""
+    if pod.metadata.deletionTimestamp is None:
+        return None
+    return pod.metadata.deletionTimestamp - timedelta(seconds=pod.metadata.deletionGracePeriodSeconds or 0)
 
 
 def _by_containers(pod: Pod) -> datetime | None:

@@ -8,10 +8,12 @@ enough to continue, and no pod is counted twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
+from steersman.api.conditions import find_condition
 from steersman.api.kinds import Job, JobStatus, Pod, UncountedTerminatedPods
 from steersman.api.pods import is_active, is_ready, is_terminating
 from steersman.controllers.job.backoff import finished_at
@@ -54,6 +56,8 @@ class Tally(msgspec.Struct, frozen=True):
     to_replace: Mapping[int, Pod]
     """Index -> its last failed pod, where the index has no other pod and has not ended. Upstream's pods with delayed
     deletion per index."""
+    succeeds_since: datetime | None = None
+    """When an earlier round recorded that the Job succeeds; pods that were deleted since then were deleted for that."""
 
 
 def tally(job: Job, owned: Iterable[Pod]) -> Tally:
@@ -91,7 +95,13 @@ def tally(job: Job, owned: Iterable[Pod]) -> Tally:
         succeeded_indexes=succeeded_indexes,
         failed_indexes=failed_indexes,
         to_replace=to_replace,
+        succeeds_since=_succeeds_since(job),
     )
+
+
+def _succeeds_since(job: Job) -> datetime | None:
+    condition = find_condition(job.status.conditions, "SuccessCriteriaMet")
+    return condition.lastTransitionTime if condition is not None and condition.status == "True" else None
 
 
 def without_pods(counts: Tally, deleted: tuple[Pod, ...]) -> Tally:

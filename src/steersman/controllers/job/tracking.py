@@ -15,6 +15,7 @@ from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import JOBS, Job, JobStatus, Pod
 from steersman.api.meta import controller_of
 from steersman.api.scheme import Key
+from steersman.controllers.job.backoff import deleted_at
 from steersman.controllers.job.conditions import FinishedCondition, ensure_condition, new_condition
 from steersman.controllers.job.indexes import Indexes
 from steersman.controllers.job.pods import (
@@ -115,11 +116,12 @@ def _may_release(counts: Tally, pod: Pod, finished: FinishedCondition | None) ->
 
 def _counts_as_failed(counts: Tally, pod: Pod, finished: FinishedCondition | None) -> bool:
     """Whether the pod counts as failed. When the Job fails, every pod that has not succeeded does."""
-    failed = has_failed(pod, counts.job)
-    if finished is not None:
-        # differs: when a Job succeeds, upstream also counts terminating pods if another round follows the one that
-        # deleted them; the number of rounds must make no difference.
-        failed = not finished.succeeds or pod.status.phase == "Failed"
+    failed = has_failed(pod, counts.job) or (finished is not None and not finished.succeeds)
+    if counts.succeeds_since is not None and pod.status.phase != "Failed":
+        # differs: upstream also counts pods that were deleted because the Job succeeds, if another round follows the
+        # one that deleted them; the number of rounds must make no difference.
+        at = deleted_at(pod)
+        failed = failed and at is not None and at < counts.succeeds_since
     return failed and has_valid_index(pod, counts.job) and match_failure_policy(counts.job, pod).counts
 
 
