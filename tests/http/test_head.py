@@ -142,6 +142,12 @@ def test_only_a_client_of_http_1_1_waits_for_100_continue(
     assert parse_request_line(b"POST / HTTP/" + version, block).expect_continue is awaited
 
 
+def test_invalid_utf_8_becomes_replacement_characters() -> None:
+    block = parse_header_block(HOST + b"\r\nImpersonate-User: a\xffb\xc3\xa9")
+    assert block.headers.get("impersonate-user") == "a\ufffdb\xe9"
+    assert parse_request_line(b"GET /a\xff HTTP/1.1", block).target == "/a\ufffd"
+
+
 def test_an_empty_header_block_has_no_headers() -> None:
     assert list(Headers()) == []
     assert parse_header_block(b"").headers.items() == ()

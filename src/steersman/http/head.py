@@ -1,7 +1,7 @@
 """Parses the head of an HTTP/1.1 request: request line, header fields and body framing.
 
 The parser is strict wherever two parsers could read different requests from the same bytes (request smuggling):
-such a head is refused.
+such a head is refused. Invalid UTF-8 becomes replacement characters: other text could be neither stored nor sent.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class RequestHead(NamedTuple):
 
 def parse_request_line(line: bytes, block: HeaderBlock) -> RequestHead:
     """Parse the request line and join it with its header block. Raises `MalformedRequest`."""
-    parts = line.decode("utf-8", "surrogateescape").split(" ")
+    parts = line.decode("utf-8", "replace").split(" ")
     if len(parts) != 3 or not _METHOD(parts[0]) or not _TARGET(parts[1]):
         raise MalformedRequest(400, "Bad Request")
     method, target, version = parts
@@ -125,7 +125,7 @@ def _origin_form(target: str) -> str:
 def parse_header_block(data: bytes) -> HeaderBlock:
     """Parse the lines between the request line and the empty line. Raises `MalformedRequest`."""
     items: list[tuple[str, str]] = []
-    for line in data.decode("utf-8", "surrogateescape").split("\r\n") if data else ():
+    for line in data.decode("utf-8", "replace").split("\r\n") if data else ():
         items.append(parse_field(line))
     headers = Headers(items)
     hosts = headers.getall("host")

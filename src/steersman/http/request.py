@@ -203,7 +203,7 @@ class RequestBody:
             if self._trailer > _MAX_TRAILER:
                 raise MalformedRequest(400, "Bad Request")
             # Trailer fields are ignored, but not if they could be something else.
-            parse_field(line.decode("utf-8", "surrogateescape"))
+            parse_field(line.decode("utf-8", "replace"))
             return 0
         digits = line.rstrip(b" \t").partition(b";")[0]
         if not 0 < len(digits) <= _MAX_CHUNK_DIGITS or digits.strip(_HEX_DIGITS):

@@ -10,10 +10,7 @@ Query: TypeAlias = Mapping[str, list[str]]
 
 
 def parse_target(target: str) -> tuple[str, Query]:
-    """The path and the query of a request's target. Invalid UTF-8 in them becomes replacement characters."""
-    if not target.isascii():
-        # As `unquote` has it for escaped bytes. What cannot be encoded could be neither stored nor answered.
-        target = target.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """The path and the query of a request's target."""
     path, mark, query = target.partition("?")
     if "%" in path:
         path = unquote(path)

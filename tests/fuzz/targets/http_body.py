@@ -29,10 +29,10 @@ class Outcome(NamedTuple):
     rest: bytes | None = None
 
 
-def cuts(data: bytes) -> Iterator[Sequence[bytes]]:
-    """The bytes as one packet, as packets of one byte, and cut at random."""
+def cuts(data: bytes, bytewise: int = 512) -> Iterator[Sequence[bytes]]:
+    """The bytes as one packet, as packets of one byte if there are not more than ``bytewise``, and cut at random."""
     yield (data,)
-    if len(data) <= 512:
+    if len(data) <= bytewise:
         yield [data[at : at + 1] for at in range(len(data))] or (b"",)
     random = Random(zlib.crc32(data))
     for _ in range(2):

@@ -34,8 +34,8 @@ def decode_json(raw: bytes) -> Any:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _check_json(raw)
-        # Only the encoding is invalid: decode it with replacement characters, as Go does.
-        replaced = replace_invalid_utf8(raw)
+        # Only the encoding of characters is invalid: decode it with replacement characters, as Go does.
+        replaced = _replace_lone_surrogates(replace_invalid_utf8(raw))
         if replaced == raw:
             raise MalformedDocument(str(error)) from None
         return decode_json(replaced)
@@ -115,6 +115,18 @@ def _shortened(literal: str) -> str:
 def replace_invalid_utf8(raw: bytes) -> bytes:
     """UTF-8 with a replacement character for each invalid sequence, as Go decodes it."""
     return raw.decode("utf-8", "replace").encode()
+
+
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""An escape in a JSON string; with a group where it is half of a surrogate pair without the other half."""
+
+
+def _replace_lone_surrogates(raw: bytes) -> bytes:
+    """JSON with a replacement character for each escape that stands for no character, as Go decodes it."""
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], raw)
 
 
 def _quote_char(char: str) -> str:
