@@ -1,4 +1,9 @@
-"""Request bodies: read within a size limit, decoded, and checked for unknown and duplicate fields."""
+"""Request bodies: read within a size limit, decoded, and checked for unknown and duplicate fields.
+
+The text of a large YAML body is decoded in a thread. What is left for the event loop takes as long as a JSON body of the
+same size: the conversion to structs and its checks, 0.1 to 0.2 s for the 3 MiB that a body may have, and up to 0.5 s where
+numbers of ten digits and more have to be checked once again.
+"""
 
 from __future__ import annotations
 
