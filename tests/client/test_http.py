@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -449,7 +450,8 @@ async def test_an_answer_that_is_no_status_is_an_error_that_tells_nothing_of_its
     api: HttpApi, server: Any, text: bytes
 ) -> None:
     server.answer(code=502, text=text)
-    with pytest.raises(ServerError, match="get pods: the server answered 502 without a Status") as caught:
+    message = 'an error on the server ("unknown") has prevented the request from succeeding (get pods a)'
+    with pytest.raises(ServerError, match=re.escape(message)) as caught:
         await api.get(PODS, "n", "a")
     assert "secret" not in str(caught.value)
 
@@ -483,7 +485,7 @@ async def test_long_headers_are_read(api: HttpApi, server: Any) -> None:
 
 async def test_a_redirect_is_not_followed(api: HttpApi, server: Any) -> None:
     server.answer(code=302, headers={"Location": f"{server.url}/elsewhere"})
-    with pytest.raises(ApiError, match="answered 302"):
+    with pytest.raises(ApiError, match="the server responded with the status code 302 "):
         await api.get(PODS, "n", "a")
     assert len(server.asked) == 1
 

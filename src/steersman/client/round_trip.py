@@ -275,7 +275,7 @@ class RoundTripper:
         delay = retry_after(response.headers) if code == 429 or code >= 500 else None
         # differs: upstream waits however long the server says; here a long wait is raised as an error.
         if delay is None or delay > self._max_retry_after or attempt >= MAX_RETRIES:
-            raise error_from_response(str(request), code, response.headers, body, is_write=request.is_write)
+            raise error_from_response(request.method, request.path, code, response.headers, body)
         return delay
 
     def _request_headers(self, request: ApiRequest, credential: Credential) -> CIMultiDict[str]:
