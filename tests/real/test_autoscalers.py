@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from steersman.api.errors import ApiError
+from steersman.api.errors import ApiError, ServiceUnavailable
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS, Object
 from steersman.api.kinds.autoscaling import HORIZONTALPODAUTOSCALERS, HorizontalPodAutoscaler
@@ -168,7 +168,8 @@ def answer(path: str, query: dict[str, list[str]]) -> Document | None:
             name,
             metric,
         ] if metric in CUSTOM:
-            items = [value_of(metric, {"kind": "Service", "apiVersion": "v1", "name": name}, CUSTOM[metric])]
+            one = value_of(metric, {"kind": "Service", "apiVersion": "v1", "name": name}, CUSTOM[metric])
+            items = [one] * (2 if metric == "errors" else 1)
             return {
                 "kind": "MetricValueList",
                 "apiVersion": f"{group}/{version}",
@@ -358,6 +359,12 @@ def of_service(metric: str, **target: Any) -> Document:
     }
 
 
+def of_unicorn(metric: str, **target: Any) -> Document:
+    made = of_service(metric, **target)
+    made["object"]["describedObject"] = {"apiVersion": "example.com/v1", "kind": "Unicorn", "name": "u"}
+    return made
+
+
 def scaler(
     name: str,
     *metrics: Document,
@@ -454,6 +461,14 @@ FAILING: dict[str, tuple[Document, str]] = {
         scaler("unseen", of_service("nothing", type="Value", value="1"), target="near-three"),
         "FailedGetObjectMetric",
     ),
+    "twice": (
+        scaler("twice", of_service("errors", type="Value", value="1"), target="near-six"),
+        "FailedGetObjectMetric",
+    ),
+    "unmapped": (
+        scaler("unmapped", of_unicorn("queue", type="Value", value="1"), target="near-seven"),
+        "FailedGetObjectMetric",
+    ),
     "lost": (scaler("lost", target="no-such"), "FailedGetScale"),
     "fabled": (scaler("fabled", target="any", kind="Unicorn"), "FailedGetScale"),
     "unscaled": (scaler("unscaled", target="unscaled", kind="DaemonSet"), "FailedGetScale"),
@@ -461,7 +476,8 @@ FAILING: dict[str, tuple[Document, str]] = {
     "rivals": (scaler("rivals"), "AmbiguousSelector"),
 }
 """Autoscalers that cannot, and the reason each gives."""
-APPS |= dict.fromkeys(("near-too", "near-three", "near-four", "near-five"), APPS["near"])
+NEAR = ("near-too", "near-three", "near-four", "near-five", "near-six", "near-seven")
+APPS |= dict.fromkeys(NEAR, APPS["near"])
 
 
 def at_rest(replicas: int) -> Callable[[HorizontalPodAutoscaler], bool]:
@@ -562,17 +578,59 @@ async def tell_of_zero(stage: Any) -> None:
     await stage.until(HORIZONTALPODAUTOSCALERS, "raised", at_rest(2))
 
 
+UNREGISTERED: dict[str, tuple[Document, str]] = {
+    "usage": (scaler("usage"), "FailedGetResourceMetric"),
+    "pods": (scaler("pods", PER_POD), "FailedGetPodsMetric"),
+    "object": (scaler("object", of_service("queue", type="Value", value="10")), "FailedGetObjectMetric"),
+    "outside": (scaler("outside", outside("tickets", type="Value", value="10")), "FailedGetExternalMetric"),
+}
+"""Autoscalers where no metrics API is registered, or none answers, and the reason each gives."""
+APPS["usage"] = APPS["near"]
+
+
+async def tell_of_silence(stage: Any) -> None:
+    """Nobody serves metrics."""
+    every = UNREGISTERED.items()
+    await stage.create(HORIZONTALPODAUTOSCALERS, *(document for _, (document, _) in every))
+    async with asyncio.TaskGroup() as tasks:
+        for name, (_, reason) in every:
+            tasks.create_task(stage.until(HORIZONTALPODAUTOSCALERS, name, gives(reason)))
+            tasks.create_task(stage.told("FailedComputeMetricsReplicas", name))
+
+
+async def prepare_apps(stage: Any) -> None:
+    await stage.establish("games")
+    for name in UNREGISTERED:
+        await make(stage, name, APPS[name])
+
+
+async def prepare_unavailable(stage: Any, at: Measured) -> None:
+    """The metrics APIs are registered, and their server is not there."""
+    await prepare_apps(stage)
+    groups = ("metrics", "custom.metrics", "external.metrics")
+    services = [api_service(f"{group}.k8s.io", "v1beta1", at) for group in groups]
+    await stage.create(APISERVICES, *services)
+    for one in services:
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    await stage.api.document(f"/apis/{one['spec']['group']}/v1beta1")
+                except ServiceUnavailable:
+                    break
+                except ApiError:
+                    await asyncio.sleep(0.1)
+
+
 def played(
     both: Callable[..., Any],
-    measured: Measured,
+    before: Callable[[Any], Any],
     story: Any,
-    apps: tuple[str, ...],
     gates: tuple[str, ...] = (),
 ) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = both(
         story,
         NAMESPACE,
-        before=lambda stage: prepare(stage, measured, apps),
+        before=before,
         controllers=("horizontal-pod-autoscaler-controller",),
         kinds=(HORIZONTALPODAUTOSCALERS, DEPLOYMENTS, GAMES),
         flags=("--horizontal-pod-autoscaler-sync-period=1s", *gates),
@@ -583,12 +641,23 @@ def played(
 
 @pytest.fixture(scope="module")
 def ends(both: Callable[..., Any], measured: Measured) -> dict[str, dict[str, Any]]:
-    return played(both, measured, tell, tuple(name for name in APPS if name not in IDLE))
+    apps = tuple(name for name in APPS if name not in IDLE)
+    return played(both, lambda stage: prepare(stage, measured, apps), tell)
 
 
 @pytest.fixture(scope="module")
 def zeros(both: Callable[..., Any], measured: Measured) -> dict[str, dict[str, Any]]:
-    return played(both, measured, tell_of_zero, IDLE, ("--feature-gates=HPAScaleToZero=true",))
+    gates = ("--feature-gates=HPAScaleToZero=true",)
+    return played(both, lambda stage: prepare(stage, measured, IDLE), tell_of_zero, gates)
+
+
+@pytest.fixture(scope="module", params=["unregistered", "unavailable"])
+def silences(
+    both: Callable[..., Any], measured: Measured, request: pytest.FixtureRequest
+) -> dict[str, dict[str, Any]]:
+    if request.param == "unregistered":
+        return played(both, prepare_apps, tell_of_silence)
+    return played(both, lambda stage: prepare_unavailable(stage, measured), tell_of_silence)
 
 
 _RIVALS = re.compile(r"multiple HPAs: \[([^]]*)\]")
@@ -625,6 +694,13 @@ def test_both_managers_scale_to_zero_alike_behind_its_gate(
     wanted = {name: one["spec"]["replicas"] for name, one in zeros["steersman"]["deployments"].items()}
     assert wanted == {"asleep": 0, "woken": 6, "raised": 2, "put-out": 0}
     alike(zeros, what)
+
+
+@pytest.mark.parametrize("what", ["horizontalpodautoscalers", "events"])
+def test_both_managers_say_the_same_where_no_metrics_are_served(
+    silences: dict[str, dict[str, Any]], alike: Callable[..., None], what: str
+) -> None:
+    alike(silences, what)
 
 
 PREFIX = "horizontal_pod_autoscaler_controller_"

@@ -32,6 +32,7 @@ from steersman.api.kinds.autoscaling import (
     ResourceMetricSource,
 )
 from steersman.controllers.horizontalpodautoscaler import controller
+from steersman.controllers.horizontalpodautoscaler.behavior import History
 from steersman.controllers.horizontalpodautoscaler.monitor import AUTOSCALERS
 from steersman.controllers.horizontalpodautoscaler.observe import Memory
 from steersman.intent.actions import Action, Discover, Emit, List, Read, ReadDocument, Update, UpdateStatus
@@ -44,6 +45,7 @@ from steersman.testing.decision_driver import USUAL, StaticCaches, walk
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DEPLOYMENTS = ApiResource("apps", "v1", "Deployment", "deployments", True, ("get",), ("scale",))
 QUEUES = ApiResource("example.com", "v1", "Queue", "queues", True, ("get",))
+CUSTOM_METRICS = {"versions": [{"groupVersion": "custom.metrics.k8s.io/v1beta2"}]}
 SERVED = DiscoveryResult((DEPLOYMENTS, QUEUES))
 CPU = MetricSpec(
     type="Resource",
@@ -128,6 +130,8 @@ class Cluster:
                     return given["scale"]
                 case List():
                     return given.get("used", [])
+                case ReadDocument("/apis/custom.metrics.k8s.io"):
+                    return given.get("group", CUSTOM_METRICS)
                 case ReadDocument(path):
                     return given["said"](path)
                 case Update():
@@ -238,6 +242,46 @@ def test_two_autoscalers_of_the_same_pods_do_nothing() -> None:
         "AmbiguousSelector",
         "pods by selector app=web are controlled by multiple HPAs: [d/a d/b]",
     )
+
+
+def test_a_deleted_autoscaler_is_forgotten() -> None:
+    cluster = Cluster(scale=scale(2), used=used("800m", "600m"))
+    gone = scaler()
+    cluster.look(gone, pod(0), pod(1))
+    assert gone.key in cluster.memory
+    caches = StaticCaches(cluster.controller)
+    caches.memory = cluster.memory
+    assert cluster.controller.see(caches, gone.key) is None
+    assert gone.key not in cluster.memory
+
+
+def test_an_autoscaler_inherits_nothing_from_a_deleted_one_of_its_name() -> None:
+    cluster = Cluster(scale=scale(2), used=used("800m", "600m"))
+    former = scaler(name="a")
+    cluster.look(former, pod(0), pod(1))
+    meta = msgspec.structs.replace(former.metadata, uid="again")
+    again, other = msgspec.structs.replace(former, metadata=meta), scaler(name="b")
+    # The new one has not looked at its target yet, which may be another.
+    actions, _ = cluster.look(other, again, pod(0), pod(1))
+    assert put(actions) == [3]
+    assert cluster.memory.history(again) == History()
+
+
+@pytest.mark.parametrize(
+    ("answers", "kept"),
+    [
+        ({"scale": scale(2), "used": used("500m", "500m")}, None),
+        ({"scale": scale(2), "used": []}, None),
+        ({"scale": scale(0)}, None),
+        ({"scale": NotFound("no such deployment")}, 7),
+    ],
+)
+def test_the_observed_generation_is_left_as_upstream_leaves_it(
+    answers: dict[str, Any], kept: int | None
+) -> None:
+    of = msgspec.structs.replace(scaler(), status=HorizontalPodAutoscalerStatus(observedGeneration=7))
+    actions, _ = Cluster(**answers).look(of, pod(0), pod(1))
+    assert status(actions).observedGeneration == kept
 
 
 def test_metrics_that_are_missing_are_told_of_and_nothing_changes() -> None:

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 import pytest
 
 from steersman.api.discovery import ApiResource, DiscoveryResult
+from steersman.api.errors import ApiError, NotFound, ServiceUnavailable
 from steersman.api.kinds.autoscaling import CrossVersionObjectReference
 from steersman.controllers.horizontalpodautoscaler import metrics_client
+from steersman.controllers.horizontalpodautoscaler.metrics_client import CustomMetricsVersion
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import MetricError, PodMetric
 from steersman.intent.actions import Action, ReadDocument
 
@@ -23,14 +25,30 @@ POD: dict[str, Any] = {
     "containers": [{"name": "c", "usage": {"cpu": "100m"}}],
 }
 VALUE: dict[str, Any] = {"describedObject": {"name": "p"}, "value": "100m"}
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+GROUP = "/apis/custom.metrics.k8s.io"
 
 
-def run(reading: Coroutine[Any, Any, T], answer: Callable[[Action[Any]], Any]) -> T:
-    """Gives a reading the answers to its actions."""
+def group(*versions: str, preferred: str = "") -> dict[str, Any]:
+    """The discovery document of custom metrics."""
+    named = [{"groupVersion": f"custom.metrics.k8s.io/{one}", "version": one} for one in versions]
+    document: dict[str, Any] = {"kind": "APIGroup", "name": "custom.metrics.k8s.io", "versions": named}
+    if preferred:
+        document["preferredVersion"] = {"groupVersion": f"custom.metrics.k8s.io/{preferred}"}
+    return document
+
+
+def run(
+    reading: Coroutine[Any, Any, T],
+    answer: Callable[[Action[Any]], Any],
+    registered: Any = group("v1beta2", "v1beta1"),
+) -> T:
+    """Gives a reading the answers to its actions; an error is thrown into it."""
     try:
         action = reading.send(None)
         while True:
-            action = reading.send(answer(action))
+            given = registered if action == ReadDocument(GROUP) else answer(action)
+            action = reading.throw(given) if isinstance(given, ApiError) else reading.send(given)
     except StopIteration as stop:
         result: T = stop.value
         return result
@@ -41,12 +59,17 @@ def pods(answer: Any) -> dict[str, PodMetric]:
 
 
 def custom(answer: Any, name: str = "hits") -> dict[str, PodMetric]:
-    return run(metrics_client.pods_metric(name, "d", "app=web", ""), lambda action: answer)
+    version = CustomMetricsVersion()
+    return run(metrics_client.pods_metric(name, "d", "app=web", "", version, NOW), lambda action: answer)
 
 
 def described(answer: Any, name: str = "length", queue: str = "q", namespace: str = "d") -> int:
     reference = CrossVersionObjectReference(apiVersion="example.com/v1", kind="Queue", name=queue)
-    return run(metrics_client.object_metric(name, namespace, reference, "", QUEUES), lambda action: answer)
+    version = CustomMetricsVersion()
+    return run(
+        metrics_client.object_metric(name, namespace, reference, "", QUEUES, version, NOW),
+        lambda action: answer,
+    )
 
 
 def external(answer: Any, name: str = "orders", namespace: str = "d") -> int:
@@ -150,8 +173,9 @@ def test_names_are_one_segment_of_the_path_each() -> None:
         return {"items": [VALUE]}
 
     reference = CrossVersionObjectReference(apiVersion="example.com/v1", kind="Queue", name="q?x")
-    run(metrics_client.pods_metric("h#s", "d", "a=b", ""), answer)
-    run(metrics_client.object_metric("l&h", "d;e", reference, "", QUEUES), answer)
+    version = CustomMetricsVersion()
+    run(metrics_client.pods_metric("h#s", "d", "a=b", "", version, NOW), answer)
+    run(metrics_client.object_metric("l&h", "d;e", reference, "", QUEUES, version, NOW), answer)
     run(metrics_client.external_metric("o s", "d", "", "nil"), answer)
     assert paths == [
         "/apis/custom.metrics.k8s.io/v1beta2/namespaces/d/pods/*/h%23s?labelSelector=a%3Db",
@@ -184,3 +208,156 @@ def test_names_that_lead_elsewhere_are_refused_with_the_message_of_client_go(nam
         with pytest.raises(MetricError) as error:
             read()
         assert str(error.value).endswith(f'metrics API: invalid {word} "{name}": [{why}]')
+
+
+# -- one object -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [0, 2, 3])
+def test_an_object_metric_has_exactly_one_value(count: int) -> None:
+    with pytest.raises(MetricError) as error:
+        described({"items": [VALUE] * count})
+    assert str(error.value) == (
+        "unable to get metric length: Queue on d q/unable to fetch metrics from custom metrics API: "
+        f"the custom metrics API server returned {count} results when we asked for exactly one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "why"),
+    [
+        (
+            "example.com/v1",
+            "Stack",
+            'unable to map kind Stack.example.com to resource: no matches for kind "Stack" in group "example.com"',
+        ),
+        ("v1", "Stack", 'unable to map kind Stack to resource: no matches for kind "Stack" in group ""'),
+        ("a/b/c", "Queue", 'unable to map kind Queue to resource: no matches for kind "Queue" in group ""'),
+    ],
+)
+def test_an_object_of_an_unknown_kind_is_told_in_the_words_of_the_client(
+    api_version: str, kind: str, why: str
+) -> None:
+    reference = CrossVersionObjectReference(apiVersion=api_version, kind=kind, name="s")
+    reading = metrics_client.object_metric("m", "d", reference, "", QUEUES, CustomMetricsVersion(), NOW)
+    with pytest.raises(MetricError) as error:
+        run(reading, lambda action: {"items": [VALUE]})
+    assert str(error.value) == (
+        f"unable to get metric m: {kind} on d s/unable to fetch metrics from custom metrics API: {why}"
+    )
+
+
+def test_a_metric_of_a_namespace_is_that_of_the_autoscalers_own() -> None:
+    paths: list[str] = []
+
+    def answer(action: Action[Any]) -> Any:
+        assert isinstance(action, ReadDocument)
+        paths.append(action.path)
+        return {"items": [VALUE]}
+
+    reference = CrossVersionObjectReference(apiVersion="v1", kind="Namespace", name="elsewhere")
+    nothing = DiscoveryResult()
+    run(metrics_client.object_metric("m", "d", reference, "", nothing, CustomMetricsVersion(), NOW), answer)
+    assert paths == ["/apis/custom.metrics.k8s.io/v1beta2/namespaces/d/metrics/m"]
+
+
+# -- windows --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("window", "seconds"), [("30s", 30), ("1m0s", 60), ("500ms", 0.5), ("0s", 0), ("0", 0), (None, 0)]
+)
+def test_the_window_of_a_pods_usage_is_a_duration(window: str | None, seconds: float) -> None:
+    assert pods([POD | {"window": window}])["p"].window == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        ({}, 60),
+        ({"windowSeconds": 5}, 5),
+        ({"windowSeconds": 0}, 0),
+        ({"window": 7}, 7),
+        ({"window": None}, 60),
+    ],
+)
+def test_the_window_of_a_custom_metric_has_a_name_in_each_version(
+    fields: dict[str, Any], seconds: float
+) -> None:
+    assert custom({"items": [VALUE | fields]})["p"].window == timedelta(seconds=seconds)
+
+
+# -- which version --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("registered", "version"),
+    [
+        (group("v1beta1", "v1beta2", preferred="v1beta1"), "v1beta1"),
+        (group("v1beta1", "v1beta2", preferred="v1beta2"), "v1beta2"),
+        (group("v1beta1", "v1beta2"), "v1beta1"),
+        (group("v9", "v1beta1", preferred="v9"), "v1beta1"),
+    ],
+)
+def test_the_version_of_custom_metrics_is_the_preferred_one_of_those_known(
+    registered: dict[str, Any], version: str
+) -> None:
+    paths: list[str] = []
+
+    def answer(action: Action[Any]) -> Any:
+        assert isinstance(action, ReadDocument)
+        paths.append(action.path)
+        return {"items": [VALUE]}
+
+    reading = metrics_client.pods_metric("hits", "d", "", "", CustomMetricsVersion(), NOW)
+    run(reading, answer, registered)
+    assert paths == [f"/apis/custom.metrics.k8s.io/{version}/namespaces/d/pods/*/hits"]
+
+
+@pytest.mark.parametrize(
+    ("registered", "why"),
+    [
+        (
+            NotFound("the server could not find the requested resource"),
+            "no custom metrics API (custom.metrics.k8s.io) registered",
+        ),
+        (ServiceUnavailable("not now"), "not now"),
+        (group("v9", preferred="v9"), "no known available metric versions found"),
+        (group(), "no known available metric versions found"),
+    ],
+)
+def test_without_a_version_of_custom_metrics_the_metric_says_why(registered: Any, why: str) -> None:
+    reading = metrics_client.pods_metric("hits", "d", "", "", CustomMetricsVersion(), NOW)
+    with pytest.raises(MetricError) as error:
+        run(reading, lambda action: {"items": [VALUE]}, registered)
+    assert str(error.value) == (
+        f"unable to get metric hits: unable to fetch metrics from custom metrics API: {why}"
+    )
+
+
+def test_the_version_is_kept_for_a_while_and_a_failure_is_not() -> None:
+    version = CustomMetricsVersion()
+    asked: list[str] = []
+
+    def groups_read(now: datetime, registered: Any) -> int:
+        """How often the group was asked for, in a round at this time."""
+        asked.clear()
+        reading = metrics_client.pods_metric("hits", "d", "", "", version, now)
+        try:
+            action = reading.send(None)
+            while True:
+                assert isinstance(action, ReadDocument)
+                asked.append(action.path)
+                if action.path != GROUP:
+                    action = reading.send({"items": [VALUE]})
+                elif isinstance(registered, ApiError):
+                    action = reading.throw(registered)
+                else:
+                    action = reading.send(registered)
+        except (StopIteration, MetricError):
+            return asked.count(GROUP)
+
+    assert groups_read(NOW, NotFound("no")) == 1
+    assert groups_read(NOW, group("v1beta2")) == 1
+    assert groups_read(NOW + timedelta(seconds=29), NotFound("no")) == 0
+    assert groups_read(NOW + timedelta(seconds=30), group("v1beta1")) == 1

@@ -23,6 +23,7 @@ from steersman.controllers.horizontalpodautoscaler.replica_calculator import (
     PodMetric,
     ReplicaCalculator,
     Tolerance,
+    group_pods,
 )
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -42,7 +43,7 @@ def pod(
     ready: str = "True",
     phase: str = "Running",
     started: datetime = OLD,
-    since: datetime = OLD,
+    since: datetime | None = OLD,
     going: bool = False,
 ) -> Pod:
     return Pod(
@@ -161,6 +162,71 @@ def test_by_one_value_shared_by_all() -> None:
     assert calculator((), 0).per_pod(5, 40000, 10000) == (4, 8000)
     assert calculator((), 0).per_pod(4, 41000, 10000) == (4, 10250)
     assert calculator((), 0).per_pod(0, 41000, 10000)[0] == 5
+
+
+LARGEST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("replicas", "usage", "target", "wanted", "each"),
+    [
+        (2, LARGEST, 1, 2**31 - 1, LARGEST),
+        (1, LARGEST, LARGEST, 1, LARGEST),
+        (2, 2**62, 2**62, 1, 2**61),
+    ],
+)
+def test_an_overflow_ends_at_the_largest_value(
+    replicas: int, usage: int, target: int, wanted: int, each: int
+) -> None:
+    assert calculator((), replicas).per_pod(replicas, usage, target) == (wanted, each)
+
+
+@pytest.mark.parametrize(
+    ("levels", "average"), [((-1, -2), -1), ((-3, 0), -1), ((-4, -4), -4), ((3, 0), 1), ((1, -4), -1)]
+)
+def test_negative_averages_are_truncated_towards_zero(levels: tuple[int, ...], average: int) -> None:
+    pods = tuple(pod(n) for n in range(len(levels)))
+    assert calculator(pods, 2).by_average(metrics(*levels), 1000)[1] == average
+
+
+def test_a_negative_utilization_is_truncated_towards_zero() -> None:
+    assert cpu([pod(n) for n in range(2)], (-15, -16), 50)[1:] == (-1, -15)
+
+
+YOUNG = NOW - timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("started", "since", "ready", "at", "counted"),
+    [
+        # Within the initialization period, a reading counts one window after the last transition.
+        (YOUNG, YOUNG, "True", NOW, True),
+        (YOUNG, YOUNG, "True", None, False),
+        (YOUNG, None, "True", NOW, True),
+        (NOW - timedelta(seconds=10), None, "True", NOW, True),
+        (YOUNG, None, "True", None, False),
+        (YOUNG, None, "False", NOW, False),
+        # After it, a pod that has never been ready does not count.
+        (OLD, OLD, "True", None, True),
+        (OLD, None, "True", None, True),
+        (OLD, None, "False", NOW, False),
+        (OLD, NOW, "False", NOW, True),
+    ],
+)
+def test_missing_times_count_as_the_earliest(
+    started: datetime, since: datetime | None, ready: str, at: datetime | None, counted: bool
+) -> None:
+    one = pod(0, started=started, since=since, ready=ready)
+    groups = group_pods(
+        [one],
+        {"p0": PodMetric(1, at, timedelta(seconds=30))},
+        "cpu",
+        NOW,
+        timedelta(minutes=2),
+        timedelta(seconds=10),
+    )
+    assert groups.ready == counted
+    assert (groups.unready == {"p0"}) is not counted
 
 
 @given(

@@ -77,7 +77,8 @@ async def _reconcile(seen: Observation, now: datetime, config: Config) -> Result
     current = scale.replicas
     history = seen.memory.history(autoscaler).with_initial_recommendation(current, now)
     seen.memory.keep(autoscaler, history)
-    status = replace(status, currentReplicas=current)
+    # observedGeneration is no longer there once the scale has been read, as upstream leaves it.
+    status = replace(status, currentReplicas=current, observedGeneration=None)
     minimum = min_replicas(autoscaler)
     if not current and not _scales_from_zero(autoscaler, status, config):
         message = "scaling is disabled since the replica count of the target is zero"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 
@@ -14,9 +13,8 @@ from steersman.api.kinds.autoscaling import (
     HorizontalPodAutoscalerStatus,
     HPAScalingRules,
 )
-from steersman.api.label_selectors import Selector, parse_selector
+from steersman.api.label_selectors import parse_selector
 from steersman.api.quantity import Quantity
-from steersman.api.scheme import Key
 from steersman.controllers.horizontalpodautoscaler import monitor
 from steersman.controllers.horizontalpodautoscaler.behavior import normalize, normalize_with_behavior
 from steersman.controllers.horizontalpodautoscaler.config import Config
@@ -53,7 +51,13 @@ async def compute_desired(
         initial_readiness_delay=config.initial_readiness_delay,
         pod_level_resources=config.pod_level_resources,
     )
-    target = Target(autoscaler.metadata.namespace, scale.selector, scale.status_replicas, calculator)
+    target = Target(
+        autoscaler.metadata.namespace,
+        scale.selector,
+        scale.status_replicas,
+        calculator,
+        seen.memory.custom_metrics,
+    )
     proposals, invalid = await _propose_all(seen, target, now)
     metrics = tuple({"type": ""} if proposal is None else proposal.status for proposal in proposals)
     status = replace(status, currentMetrics=metrics)
@@ -93,13 +97,14 @@ async def _select_pods(
     except ValueError as error:
         why = f"couldn't convert selector into a corresponding internal selector object: {error}"
         return await fail("InvalidSelector", "InvalidSelector", why, why)
-    selectors: Mapping[Key, Selector] = seen.memory.selectors
-    seen.memory.selectors[autoscaler.key] = selector
+    memory = seen.memory
+    memory.keep_selector(autoscaler, selector)
     pods = tuple(pod for pod in seen.pods if selector.matches(pod.metadata.labels))
     overlapping = [
-        other
+        other.key
         for other in seen.others
-        if (one := selectors.get(other)) is not None and any(one.matches(pod.metadata.labels) for pod in pods)
+        if (one := memory.selector(other)) is not None
+        and any(one.matches(pod.metadata.labels) for pod in pods)
     ]
     if overlapping:
         keys = " ".join(map(str, sorted([autoscaler.key, *overlapping])))

@@ -25,9 +25,13 @@ from steersman.api.quantity import Quantity
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import MetricError, PodMetric
 from steersman.intent.actions import List, ReadDocument
 
-CUSTOM_METRICS = ("/apis/custom.metrics.k8s.io/v1beta2", "/apis/custom.metrics.k8s.io/v1beta1")
-EXTERNAL_METRICS = ("/apis/external.metrics.k8s.io/v1beta1",)
+CUSTOM_METRICS = "custom.metrics.k8s.io"
+CUSTOM_METRICS_VERSIONS = (f"{CUSTOM_METRICS}/v1beta2", f"{CUSTOM_METRICS}/v1beta1")
+"""The versions that can be decoded."""
+EXTERNAL_METRICS = "external.metrics.k8s.io/v1beta1"
+VERSION_TTL = timedelta(seconds=30)
 DEFAULT_WINDOW = timedelta(minutes=1)
+"""The window of a custom metric that names none."""
 MAX_INT64 = 2**63 - 1
 MAX_SECONDS = MAX_INT64 // 10**9
 """Seconds of Go's longest duration, about 292 years."""
@@ -73,6 +77,8 @@ class CustomMetricValue(Struct, frozen=True):
     value: RawQuantity
     timestamp: Timestamp | None = None
     windowSeconds: int | None = None
+    window: int | None = None
+    """``windowSeconds`` as v1beta1 names it."""
 
 
 class ExternalMetricValue(Struct, frozen=True):
@@ -91,6 +97,49 @@ class ExternalMetricValues(Struct, frozen=True):
     """An ExternalMetricValueList."""
 
     items: tuple[ExternalMetricValue, ...] | None = None
+
+
+class GroupVersion(Struct, frozen=True):
+    """A version of an API group, in its discovery document."""
+
+    groupVersion: str = ""
+
+
+class ApiGroup(Struct, frozen=True):
+    """The discovery document of an API group."""
+
+    versions: tuple[GroupVersion, ...] | None = None
+    preferredVersion: GroupVersion = GroupVersion()
+
+
+# -- versions -------------------------------------------------------------------------------------
+
+
+class CustomMetricsVersion:
+    """The group version of custom metrics that requests use: the server's preferred one, where it can be decoded.
+
+    It is read at most every 30 seconds; a failure is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._chosen: tuple[datetime, str] | None = None
+
+    async def choose(self, now: datetime) -> str:
+        """The group version. Raises one of `_FAILURES`."""
+        if self._chosen is None or now - self._chosen[0] >= VERSION_TTL:
+            self._chosen = (now, await self._discover())
+        return self._chosen[1]
+
+    async def _discover(self) -> str:
+        try:
+            document = await ReadDocument(f"/apis/{CUSTOM_METRICS}")
+        except NotFound:
+            raise ValueError(f"no custom metrics API ({CUSTOM_METRICS}) registered") from None
+        group = msgspec.convert(document, ApiGroup)
+        for one in (group.preferredVersion, *(group.versions or ())):
+            if one.groupVersion in CUSTOM_METRICS_VERSIONS:
+                return one.groupVersion
+        raise ValueError("no known available metric versions found")
 
 
 # -- metrics --------------------------------------------------------------------------------------
@@ -115,20 +164,30 @@ async def resource_metric(
         raise MetricError(f"{head}: {_unable('resource', error)}") from None
 
 
-async def pods_metric(name: str, namespace: str, selector: str, metric_selector: str) -> dict[str, PodMetric]:
+async def pods_metric(
+    name: str,
+    namespace: str,
+    selector: str,
+    metric_selector: str,
+    version: CustomMetricsVersion,
+    now: datetime,
+) -> dict[str, PodMetric]:
     """The value of a custom metric for each pod."""
     try:
+        api = await version.choose(now)
         path = _path(
             ("namespace", namespace), ("resource", "pods"), ("resource name", "*"), ("subresource", name)
         )
         query = _query(labelSelector=selector, metricLabelSelector=metric_selector)
-        answer = await _read(CUSTOM_METRICS, path + query, CustomMetricValues)
+        answer = await _read(api, path + query, CustomMetricValues)
         items = answer.items
         if not items:
             raise MetricError(f"unable to get metric {name}: no metrics returned from custom metrics API")
         return {
             item.describedObject.name: PodMetric(
-                _milli(item.value), item.timestamp, _seconds(item.windowSeconds)
+                _milli(item.value),
+                item.timestamp,
+                _seconds(item.window if item.windowSeconds is None else item.windowSeconds),
             )
             for item in items
         }
@@ -142,29 +201,41 @@ async def object_metric(
     reference: CrossVersionObjectReference,
     metric_selector: str,
     discovered: DiscoveryResult,
+    version: CustomMetricsVersion,
+    now: datetime,
 ) -> int:
     """The value of a custom metric that describes one object."""
-    group = reference.apiVersion.rpartition("/")[0]
-    resource = next(
-        (one for one in discovered.preferred if (one.group, one.kind) == (group, reference.kind)), None
-    )
-    # The order of the words is upstream's.
-    head = f"unable to get metric {name}: {reference.kind} on {namespace} {reference.name}"
-    if resource is None:
-        raise MetricError(f'{head}/no matches for kind "{reference.kind}" in group "{group}"')
-    segments: tuple[tuple[str, str], ...]
-    segments = (("resource", resource.id), ("resource name", reference.name), ("subresource", name))
-    if resource.id == "namespaces":
-        segments = (("resource", "metrics"), ("resource name", name))
     try:
-        path = _path(("namespace", namespace), *segments) + _query(metricLabelSelector=metric_selector)
-        answer = await _read(CUSTOM_METRICS, path, CustomMetricValues)
-        items = answer.items
-        if not items:
-            raise MetricError(f"{head}/no metrics returned from custom metrics API")
+        api = await version.choose(now)
+        path = _path(("namespace", namespace), *_object_segments(name, reference, discovered))
+        query = _query(metricLabelSelector=metric_selector)
+        answer = await _read(api, path + query, CustomMetricValues)
+        items = answer.items or ()
+        if len(items) != 1:
+            raise ValueError(
+                f"the custom metrics API server returned {len(items)} results when we asked for exactly one"
+            )
         return _milli(items[0].value)
     except _FAILURES as error:
+        # The order of the words is upstream's.
+        head = f"unable to get metric {name}: {reference.kind} on {namespace} {reference.name}"
         raise MetricError(f"{head}/{_unable('custom', error)}") from None
+
+
+def _object_segments(
+    name: str, reference: CrossVersionObjectReference, discovered: DiscoveryResult
+) -> tuple[tuple[str, str], ...]:
+    """The path of a metric below the namespace. Raises `ValueError` where no resource has the kind of the reference."""
+    group = reference.apiVersion.rpartition("/")[0] if reference.apiVersion.count("/") == 1 else ""
+    if (group, reference.kind) == ("", "Namespace"):
+        return (("resource", "metrics"), ("resource name", name))
+    for one in discovered.preferred:
+        if (one.group, one.kind) == (group, reference.kind):
+            return (("resource", one.id), ("resource name", reference.name), ("subresource", name))
+    kind = f"{reference.kind}.{group}" if group else reference.kind
+    raise ValueError(
+        f'unable to map kind {kind} to resource: no matches for kind "{reference.kind}" in group "{group}"'
+    )
 
 
 async def external_metric(name: str, namespace: str, metric_selector: str, shown_selector: str) -> int:
@@ -184,16 +255,9 @@ async def external_metric(name: str, namespace: str, metric_selector: str, shown
 # -- requests -------------------------------------------------------------------------------------
 
 
-async def _read(apis: tuple[str, ...], path: str, answer: type[T]) -> T:
-    """The list at a path of the first API version that is served. Raises one of `_FAILURES`."""
-    failure: NotFound | None = None
-    for prefix in apis:
-        try:
-            return msgspec.convert(await ReadDocument(prefix + path), answer)
-        except NotFound as error:
-            failure = failure or error
-    assert failure is not None
-    raise failure
+async def _read(api: str, path: str, answer: type[T]) -> T:
+    """The list at a path of a group version. Raises one of `_FAILURES`."""
+    return msgspec.convert(await ReadDocument(f"/apis/{api}{path}"), answer)
 
 
 def _unable(api: str, error: Exception) -> str:
@@ -248,8 +312,8 @@ def _int64(value: int) -> int:
 
 
 def _window(text: str | None) -> timedelta:
-    """A window in Go's notation: ``30s``, ``1m0s``."""
-    return timedelta(seconds=parse_duration(text or "0")) or DEFAULT_WINDOW
+    """A window in Go's notation: ``30s``, ``500ms``; none is a window of 0 seconds."""
+    return timedelta() if text is None else timedelta(seconds=parse_duration(text))
 
 
 def _seconds(seconds: int | None) -> timedelta:

@@ -17,6 +17,7 @@ from steersman.api.kinds.autoscaling import (
 from steersman.api.label_selectors import compile_selector, format_as_go
 from steersman.api.quantity import Format, Quantity
 from steersman.controllers.horizontalpodautoscaler import metrics_client
+from steersman.controllers.horizontalpodautoscaler.metrics_client import CustomMetricsVersion
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import MetricError, ReplicaCalculator
 
 UNKNOWN_TYPE = "InvalidMetricSourceType"
@@ -44,6 +45,7 @@ class Target(msgspec.Struct, frozen=True):
     status_replicas: int
     """``status.replicas`` of the scale."""
     calculator: ReplicaCalculator
+    custom_metrics: CustomMetricsVersion
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -123,7 +125,12 @@ async def _resource(target: Target, resource: str, container: str, goal: MetricT
 async def _pods(target: Target, source: PodsMetricSource) -> Proposal:
     try:
         metrics = await metrics_client.pods_metric(
-            source.metric.name, target.namespace, target.selector, _selector(source.metric)
+            source.metric.name,
+            target.namespace,
+            target.selector,
+            _selector(source.metric),
+            target.custom_metrics,
+            target.calculator.now,
         )
         value = _milli(source.target.averageValue or "0")
         replicas, average = target.calculator.by_average(metrics, value)
@@ -147,7 +154,13 @@ async def _object(target: Target, source: ObjectMetricSource, discovered: Discov
                 "invalid object metric source: neither a value target nor an average value target was set"
             )
         usage = await metrics_client.object_metric(
-            metric.name, target.namespace, source.describedObject, _selector(metric), discovered
+            metric.name,
+            target.namespace,
+            source.describedObject,
+            _selector(metric),
+            discovered,
+            target.custom_metrics,
+            target.calculator.now,
         )
         if value is not None:
             replicas = target.calculator.by_ratio(usage / _milli(value))

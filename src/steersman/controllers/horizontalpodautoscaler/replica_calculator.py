@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 import msgspec
@@ -20,6 +20,9 @@ from steersman.api.quantity import Quantity
 from steersman.api.quota.compute import pod_total, with_overhead
 
 MAX_REPLICAS = 2**31 - 1
+MAX_USAGE = 2**63 - 1
+ZERO_TIME = datetime.min.replace(tzinfo=UTC)
+"""Go's zero time: when a missing time counts as."""
 
 
 class MetricError(Exception):
@@ -117,6 +120,9 @@ class ReplicaCalculator(msgspec.Struct, frozen=True):
         proposed = (
             status_replicas if ratio in self.tolerance else min(MAX_REPLICAS, math.ceil(usage / target))
         )
+        if float(usage) >= float(MAX_USAGE):
+            # As upstream, an overflow is shown as such and not divided.
+            return proposed, MAX_USAGE
         return proposed, math.ceil(usage / status_replicas) if status_replicas else usage
 
     def _group(self, metrics: PodMetrics, resource: str) -> tuple[PodGroups, dict[str, PodMetric]]:
@@ -185,10 +191,10 @@ def group_pods(
         condition, started = find_condition(pod.status.conditions, "Ready"), pod.status.startTime
         if condition is None or started is None:
             return True
-        since = condition.lastTransitionTime or started
+        since = condition.lastTransitionTime or ZERO_TIME
         # Differences, not sums: a sum may lie beyond the year 9999, which Python's datetime cannot hold.
         if now - started < cpu_initialization_period:
-            early = metric.timestamp is not None and metric.timestamp - since < metric.window
+            early = (metric.timestamp or ZERO_TIME) - since < metric.window
             return condition.status == "False" or early
         return condition.status == "False" and since - started < initial_readiness_delay
 
@@ -248,11 +254,17 @@ def utilization_ratio(
     used = sum(metrics[name].value for name in both)
     if not requested:
         raise MetricError("no metrics returned matched known pods")
-    current = used * 100 // requested
-    return current / target, current, used // len(both)
+    current = _divide(used * 100, requested)
+    return current / target, current, _divide(used, len(both))
 
 
 def usage_ratio(metrics: PodMetrics, target: int) -> tuple[float, int]:
     """The ratio of the average value to target, and the average value."""
-    average = sum(metric.value for metric in metrics.values()) // len(metrics)
+    average = _divide(sum(metric.value for metric in metrics.values()), len(metrics))
     return average / target, average
+
+
+def _divide(dividend: int, divisor: int) -> int:
+    """The quotient, truncated towards zero as Go's."""
+    quotient = abs(dividend) // divisor
+    return -quotient if dividend < 0 else quotient
