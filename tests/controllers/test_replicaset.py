@@ -105,7 +105,7 @@ def pod(
 def see(owner: Any, *pods: Pod, related: dict[str, int] | None = None) -> Seen:
     owned = tuple(p for p in pods if p.metadata.ownerReferences)
     orphans = tuple(p for p in pods if not p.metadata.ownerReferences)
-    return Seen(owner, owned, orphans, related or {})
+    return Seen(owner, owned, orphans, related)
 
 
 def counts(actions: list[Any]) -> dict[str, int]:
@@ -224,8 +224,20 @@ def test_the_pods_that_will_be_missed_least_are_deleted() -> None:
 
 def test_of_equals_the_one_on_the_more_crowded_node_goes() -> None:
     pods = (pod("a", node="n1"), pod("b", node="n2"))
-    actions, _ = walk(decide(see(rs(1), *pods, related={"n1": 1, "n2": 2}), NOW))
+    actions, _ = walk(decide(see(rs(1), *pods, related={"n2": 1}), NOW))
     assert [action.target.key.name for action in actions if isinstance(action, Delete)] == ["b"]
+
+
+def test_a_pod_that_was_just_adopted_is_company_on_its_node() -> None:
+    pods = (pod("lone", node="n1", age=60), pod("one", node="n2"), pod("two", node="n2", owned=False))
+    actions, _ = walk(decide(see(rs(2), *pods, related={}), NOW))
+    assert [action.target.key.name for action in actions if isinstance(action, Delete)] == ["one"]
+
+
+def test_a_set_without_a_controller_does_not_ask_for_company() -> None:
+    pods = (pod("lone", node="n1", age=60), pod("one", node="n2"), pod("two", node="n2"))
+    actions, _ = walk(decide(see(rs(2), *pods), NOW))
+    assert [action.target.key.name for action in actions if isinstance(action, Delete)] == ["lone"]
 
 
 def test_how_even_the_choice_was_is_measured() -> None:
@@ -406,16 +418,16 @@ def test_a_set_of_the_same_name_but_another_uid_is_not_concerned() -> None:
     assert list(enqueue_owner(Caches(other), Change(None, pod("a")))) == []
 
 
-def test_related_pods_are_those_of_all_sets_with_the_same_controller() -> None:
+def test_related_pods_are_those_of_the_other_sets_with_the_same_controller() -> None:
     parent = OwnerReference(kind="Deployment", name="web", uid="d", controller=True)
 
     def child(name: str, uid: str) -> ReplicaSet:
         meta = msgspec.structs.replace(rs().metadata, name=name, uid=uid, ownerReferences=(parent,))
         return msgspec.structs.replace(rs(1), metadata=meta)
 
-    def of(owner: str, name: str, node: str) -> Pod:
+    def of(owner: str, uid: str, name: str, node: str) -> Pod:
         plain = pod(name, node=node)
-        reference = msgspec.structs.replace(OWNER, uid=owner)
+        reference = msgspec.structs.replace(OWNER, name=owner, uid=uid)
         meta = msgspec.structs.replace(plain.metadata, ownerReferences=(reference,))
         return msgspec.structs.replace(plain, metadata=meta)
 
@@ -424,11 +436,11 @@ def test_related_pods_are_those_of_all_sets_with_the_same_controller() -> None:
         child("old", "rs-old"),
         pod("a", node="n1"),
         pod("b", node="n2"),
-        of("rs-old", "c", "n2"),
+        of("old", "rs-old", "c", "n2"),
     )
     seen = replicaset.see(caches, Key("default", "web"))
     assert seen is not None
-    assert seen.related == {"n1": 1, "n2": 2}
+    assert seen.related == {"n2": 1}
 
 
 def test_both_kinds_have_upstreams_names() -> None:

@@ -6,6 +6,7 @@ terminating pods.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
@@ -34,7 +35,13 @@ from steersman.api.meta import controller_of, owner_reference, truncate_to_secon
 from steersman.api.scheme import Key, Kind
 from steersman.controllers.shared.controller_ref import claim
 from steersman.controllers.shared.enqueue_owner import enqueue_owner
-from steersman.controllers.shared.indexes import BY_CONTROLLER, CONTROLLED, controlled_by, orphans_in
+from steersman.controllers.shared.indexes import (
+    BY_CONTROLLER,
+    CONTROLLED,
+    controlled_by,
+    controller_key,
+    orphans_in,
+)
 from steersman.controllers.shared.pod_control import create_pods, delete_pods, pods_prefix
 from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.actions import UpdateStatus
@@ -69,8 +76,9 @@ class Seen(msgspec.Struct, frozen=True):
     """The pods whose controller is the owner."""
     orphans: tuple[Pod, ...]
     """The pods of the namespace that have no controller."""
-    related: dict[str, int]
-    """Node name -> active pods there of all ReplicaSets with the same controller. Empty unless scaling down."""
+    related: dict[str, int] | None
+    """Node name -> active pods there of the other ReplicaSets with the same controller. None for an owner without a
+    controller, and unless scaling down."""
 
 
 # -- spec -------------------------------------------------------------------------------------
@@ -151,21 +159,23 @@ def observe(caches: Caches, key: Key, config: Config) -> Seen | None:
     if owner is None:
         return None
     cache = caches[PODS]
-    owned = controlled_by(cache, owner)
-    active = sum(map(pods.is_active, owned))
-    related = _related(caches, config.kind, owner) if active > (owner.spec.replicas or 0) > 0 else {}
-    return Seen(owner, tuple(owned), tuple(orphans_in(cache, key.namespace)), related)
+    owned, orphans = controlled_by(cache, owner), orphans_in(cache, key.namespace)
+    active = sum(map(pods.is_active, owned)) + sum(map(pods.is_active, orphans))
+    related = _related(caches, config.kind, owner) if active > (owner.spec.replicas or 0) > 0 else None
+    return Seen(owner, tuple(owned), tuple(orphans), related)
 
 
-def _related(caches: Caches, kind: Kind[Any], owner: Owner) -> dict[str, int]:
-    """The number of active pods on each node that belong to ReplicaSets with the owner's controller, as all
-    ReplicaSets of one Deployment."""
+def _related(caches: Caches, kind: Kind[Any], owner: Owner) -> dict[str, int] | None:
+    """The number of active pods on each node that belong to the other ReplicaSets with the owner's controller, as
+    those of one Deployment."""
     # differs: upstream finds related pods by selector; the lookup by controller finds the same
     # claimed pods without a scan of the namespace.
-    related: dict[str, int] = {}
     parent = controller_of(owner)
-    if parent is not None:
-        for sibling in caches[kind].by(BY_CONTROLLER, parent.uid):
+    if parent is None:
+        return None
+    related: dict[str, int] = {}
+    for sibling in caches[kind].by(BY_CONTROLLER, controller_key(parent.kind, parent.name, parent.uid)):
+        if sibling.metadata.uid != owner.metadata.uid:
             for pod in controlled_by(caches[PODS], sibling):
                 if pods.is_active(pod):
                     related[pod.spec.nodeName] = related.get(pod.spec.nodeName, 0) + 1
@@ -237,12 +247,21 @@ async def _create(owner: Owner, kind: Kind[Any], count: int) -> tuple[int, ApiEr
 
 
 async def _delete(
-    owner: Owner, active: list[Pod], count: int, related: dict[str, int], now: datetime, config: Config
+    owner: Owner,
+    active: list[Pod],
+    count: int,
+    related: dict[str, int] | None,
+    now: datetime,
+    config: Config,
 ) -> tuple[int, ApiError | None]:
     """Deletes the pods ranked first for deletion; returns how many, and the first error."""
     victims = active
     if count < len(active):
-        ranks = [related.get(pod.spec.nodeName, 0) for pod in active]
+        # Pods adopted in this round count, too.
+        nodes = Counter(related)
+        if related is not None:
+            nodes.update(pod.spec.nodeName for pod in active)
+        ranks = [nodes[pod.spec.nodeName] for pod in active]
         order = pods.sort_for_deletion(active, ranks, now, costs=config.deletion_costs)
         victims = order[:count]
         for ratio in age_ratios(order, count, now):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
-from steersman.api.kinds import REPLICASETS
+from steersman.api.kinds import PODS, REPLICASETS, ObjectMeta, OwnerReference, Pod
 from steersman.controllers.deployment import controller
 from steersman.controllers.shared.indexes import controlled_by, orphans_in
 from steersman.testing.decision_driver import StaticCaches
@@ -41,3 +42,25 @@ def test_orphans_are_found_by_namespace() -> None:
     cache = StaticCaches(controller, orphan, mine, afar)[REPLICASETS]
     assert orphans_in(cache, "default") == [orphan]
     assert orphans_in(cache, "elsewhere") == [afar]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "uid", "namespace", "found"),
+    [
+        ("ReplicaSet", "web-v1", "uid", "default", True),
+        ("StatefulSet", "web-v1", "uid", "default", False),
+        ("ReplicaSet", "other", "uid", "default", False),
+        ("ReplicaSet", "web-v1", "other", "default", False),
+        ("ReplicaSet", "web-v1", "uid", "elsewhere", False),
+    ],
+)
+def test_an_object_is_its_controllers_by_kind_name_and_uid(
+    kind: str, name: str, uid: str, namespace: str, found: bool
+) -> None:
+    rs = replicaset(deployment())
+    owner = replace(rs, metadata=replace(rs.metadata, name="web-v1", uid="uid"))
+    reference = OwnerReference(apiVersion="apps/v1", kind=kind, name=name, uid=uid, controller=True)
+    pod = Pod(metadata=ObjectMeta(name="p", namespace=namespace, ownerReferences=(reference,)))
+    cache = StaticCaches(controller, pod)[PODS]
+    assert controlled_by(cache, owner) == ([pod] if found else [])
+    assert orphans_in(cache, namespace) == []

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from steersman.api.kinds import Object, Pod
 from steersman.api.meta import controller_of
+from steersman.api.scheme import kind_of
 from steersman.intent.controller import Cache, Index
 
 O = TypeVar("O", bound=Object)
@@ -18,10 +19,17 @@ BY_CONTROLLER = "by_controller"
 ORPHANS = "orphans"
 
 
+def controller_key(kind: str, name: str, uid: str) -> str:
+    """The key of a controller in the index `BY_CONTROLLER`."""
+    return f"{kind}/{name}/{uid}"
+
+
 def by_controller(obj: Object) -> Iterable[str]:
-    """Indexes an object by the uid of its controller."""
+    """Indexes an object by the kind, name and uid of its controller."""
     controller = controller_of(obj)
-    return (controller.uid,) if controller is not None else ()
+    return (
+        (controller_key(controller.kind, controller.name, controller.uid),) if controller is not None else ()
+    )
 
 
 def orphans(obj: Object) -> Iterable[str]:
@@ -34,12 +42,17 @@ CONTROLLED: Mapping[str, Index] = {BY_CONTROLLER: by_controller, ORPHANS: orphan
 
 
 def controlled_by(cache: Cache[O], owner: Object) -> list[O]:
-    """The objects of the owner's namespace whose controller is this owner.
+    """The objects of the owner's namespace whose controller is this owner, by uid, kind and name.
 
-    A controllerRef across namespaces is invalid and ignored.
+    A controllerRef that has the uid of one object and the kind or name of another is invalid and ignored, and so is
+    one across namespaces.
+
+    differs: upstream takes the uid alone for the ReplicaSets of a Deployment and the ControllerRevisions of a
+    DaemonSet.
     """
-    namespace = owner.metadata.namespace
-    return [obj for obj in cache.by(BY_CONTROLLER, owner.metadata.uid) if obj.metadata.namespace == namespace]
+    meta = owner.metadata
+    key = controller_key(kind_of(owner).name, meta.name, meta.uid)
+    return [obj for obj in cache.by(BY_CONTROLLER, key) if obj.metadata.namespace == meta.namespace]
 
 
 def orphans_in(cache: Cache[O], namespace: str) -> list[O]:
