@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -12,126 +11,29 @@ from msgspec.structs import replace
 
 from steersman.api.errors import AlreadyExists, Cause, Conflict, Forbidden, NotFound
 from steersman.api.kinds import (
-    Condition,
     LabelSelector,
     NewPod,
-    ObjectMeta,
-    OwnerReference,
-    Pod,
     PodSpec,
     PodStatus,
-    PodTemplateSpec,
-    RollingUpdate,
 )
 from steersman.api.kinds.daemonsets import (
     DaemonSet,
-    DaemonSetSpec,
     DaemonSetStatus,
-    DaemonSetUpdateStrategy,
 )
-from steersman.api.kinds.nodes import Node, NodeSpec, Taint
-from steersman.api.kinds.revisions import ControllerRevision
+from steersman.api.kinds.nodes import Node, Taint
 from steersman.api.scheme import Key
 from steersman.controllers.daemonset import Seen, controller, decide, enqueue_for_node
 from steersman.controllers.daemonset.backoff import FailureMemory, remaining
 from steersman.controllers.daemonset.sync import BURST
-from steersman.controllers.shared import history
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change, memory_of
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.decision_driver import StaticCaches, walk
+from tests.harness.daemonsets import NOW, OWNER, daemonset, node, pod, revision
 
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENQUEUE_FOR_POD = controller.watches[1].to
 ENQUEUE_FOR_REVISION = controller.watches[2].to
-LABELS = {"app": "agent"}
-SPEC = msgspec.Raw(b'{"containers":[{"name":"c","image":"i"}]}')
-EMPTY = {"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0}
-OWNER = OwnerReference(
-    apiVersion="apps/v1", kind="DaemonSet", name="agent", uid="ds", controller=True, blockOwnerDeletion=True
-)
-
-
-def daemonset(
-    spec: msgspec.Raw = SPEC,
-    *,
-    unavailable: Any = 1,
-    labels: Mapping[str, str] | None = None,
-    status: dict[str, Any] | None = None,
-    meta: dict[str, Any] | None = None,
-    **more: Any,
-) -> DaemonSet:
-    strategy = DaemonSetUpdateStrategy(
-        type="RollingUpdate", rollingUpdate=RollingUpdate(maxUnavailable=unavailable, maxSurge=0)
-    )
-    return DaemonSet(
-        metadata=ObjectMeta(
-            **{"namespace": "default", "name": "agent", "uid": "ds", "generation": 2, **(meta or {})}
-        ),
-        spec=DaemonSetSpec(
-            **{
-                "selector": LabelSelector(matchLabels=LABELS if labels is None else labels),
-                "template": PodTemplateSpec(metadata=ObjectMeta(labels=LABELS), spec=spec),
-                "updateStrategy": strategy,
-                "revisionHistoryLimit": 1,
-                **more,
-            }
-        ),
-        status=DaemonSetStatus(**{**EMPTY, "observedGeneration": 2, **(status or {})}),
-    )
-
-
-def revision(
-    number: int, hash_: str = "now", spec: msgspec.Raw = SPEC, *, owned: bool = True, **labels: str
-) -> ControllerRevision:
-    template = PodTemplateSpec(metadata=ObjectMeta(labels=LABELS), spec=spec)
-    return ControllerRevision(
-        metadata=ObjectMeta(
-            name=f"agent-{hash_}",
-            namespace="default",
-            uid=f"revision-{hash_}",
-            labels={**LABELS, "controller-revision-hash": hash_, **labels},
-            ownerReferences=(OWNER,) if owned else (),
-        ),
-        data=history.data_of(template),
-        revision=number,
-    )
-
-
-def pod(
-    node: str = "n1",
-    *,
-    hash_: str = "now",
-    ready: float | None = 600,
-    phase: str = "Running",
-    age: float = 900,
-    name: str = "",
-    going: bool = False,
-    owned: bool = True,
-    app: str = "agent",
-) -> Pod:
-    conditions: tuple[Condition, ...] = ()
-    if ready is not None:
-        since = NOW - timedelta(seconds=ready)
-        conditions = (Condition(type="Ready", status="True", lastTransitionTime=since),)
-    return Pod(
-        metadata=ObjectMeta(
-            name=name or f"on-{node}",
-            namespace="default",
-            uid=name or f"on-{node}",
-            labels={"app": app, "controller-revision-hash": hash_},
-            creationTimestamp=NOW - timedelta(seconds=age),
-            deletionTimestamp=NOW if going else None,
-            ownerReferences=(OWNER,) if owned else (),
-        ),
-        spec=PodSpec(nodeName=node),
-        status=PodStatus(phase=phase, conditions=conditions),
-    )
-
-
-def node(name: str = "n1", *taints: Taint, **labels: str) -> Node:
-    return Node(metadata=ObjectMeta(name=name, labels=labels), spec=NodeSpec(taints=taints))
 
 
 def seen(*objects: Any) -> Seen:

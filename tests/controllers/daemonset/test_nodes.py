@@ -217,6 +217,24 @@ def test_a_template_that_came_without_a_wire_makes_the_same_pod() -> None:
 
 
 @pytest.mark.parametrize(
+    "stated",
+    [
+        None,
+        {},
+        affinity(label("kubernetes.io/hostname", "n1")),
+        affinity(name_in("n1", "n2")),
+        affinity(label("hostname", "n1"), name_in("n2")),
+        affinity(name_in("n2", operator="NotIn")),
+        affinity({"matchFields": [{"key": "metadata.foo", "operator": "In", "values": ["bar"]}]}),
+    ],
+    ids=["none", "empty", "host name", "two names", "two terms", "not a name", "another field"],
+)
+def test_what_a_template_requires_of_nodes_gives_way_to_one_name(stated: dict[str, Any] | None) -> None:
+    spec = raw() if stated is None else raw(affinity=stated)
+    assert made(spec)["affinity"] == affinity(name_in("n1"))
+
+
+@pytest.mark.parametrize(
     ("spec", "target"),
     [
         ({"nodeName": "n1"}, "n1"),
@@ -255,3 +273,28 @@ def test_a_pod_is_of_the_template_by_its_revision_or_by_its_number(
 ) -> None:
     assert is_updated(Pod(metadata=ObjectMeta(labels=labels)), "abc", "3") is updated
     assert not is_updated(Pod(metadata=ObjectMeta(labels={})), "abc", None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "hash_", "generation", "updated"),
+    [
+        ({"controller-revision-hash": "abc", "pod-template-generation": "3"}, "abc", "3", True),
+        ({"pod-template-generation": "3"}, "abc", "3", True),
+        ({"pod-template-generation": "3"}, "", "3", True),
+        ({"controller-revision-hash": "abc", "pod-template-generation": "3"}, "", "3", True),
+        ({"controller-revision-hash": "abc", "pod-template-generation": "3"}, "abc", "4", True),
+        ({"controller-revision-hash": "abc", "pod-template-generation": "3"}, "xyz", "4", False),
+        ({}, "", "3", False),
+    ],
+)
+def test_either_mark_of_the_template_will_do(
+    labels: dict[str, str], hash_: str, generation: str, updated: bool
+) -> None:
+    assert is_updated(Pod(metadata=ObjectMeta(labels=labels)), hash_, generation) is updated
+
+
+@pytest.mark.parametrize("generation", ["1", "2"])
+def test_a_pod_is_labelled_with_the_generation_and_the_hash(generation: str) -> None:
+    pod = PodFactory.of(daemonset(raw(), generation=generation), "3242341807").pod_for("n1")
+    assert pod.metadata.labels["pod-template-generation"] == generation
+    assert pod.metadata.labels["controller-revision-hash"] == "3242341807"

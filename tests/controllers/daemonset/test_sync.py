@@ -114,6 +114,11 @@ def told(step: PodChanges) -> str:
         ("~F", "-n0-F0"),
         ("?N ?w ?F", "-n1-w0"),
         (". N NN NNNNN -NN", "+n0 -n2-N1 -n3-N1 -n3-N2 -n3-N3 -n3-N4 -n4-N0 -n4-N1"),
+        ("N", ""),
+        (".", "+n0"),
+        ("FNNN", "-n0-F0 -n0-N2 -n0-N3"),
+        ("-. -NNN -. -. -N . . .", "+n5 +n6 +n7 -n1-N0 -n1-N1 -n1-N2 -n4-N0"),
+        ("-N -NN . NNN . N", "+n2 +n4 -n0-N0 -n1-N0 -n1-N1 -n3-N1 -n3-N2"),
     ],
 )
 def test_each_node_gets_the_one_pod_it_is_to_have(letters: str, step: str) -> None:
@@ -141,6 +146,19 @@ def test_each_node_gets_the_one_pod_it_is_to_have(letters: str, step: str) -> No
         ("OON", "-n0-O0 -n0-O1"),
         (". N NN NNNNN -NN", "+n0 -n2-N1 -n3-N1 -n3-N2 -n3-N3 -n3-N4 -n4-N0 -n4-N1"),
         ("On O O O X", "+n4"),
+        (". OOn N . .", "+n0 +n3 +n4 -n1-O1"),
+        (". oOn N . .", "+n0 +n3 +n4 -n1-O1 -n1-o0"),
+        (". OOm N . .", "+n0 +n3 +n4 -n1-O1"),
+        (". OON N . .", "+n0 +n3 +n4 -n1-O0 -n1-O1"),
+        ("On On O O O", ""),
+        ("ON ON O O O", "-n0-O0 -n1-O0"),
+        ("N N ON ON O", "-n2-O0 -n3-O0"),
+        ("N N N N ON", "-n4-O0"),
+        ("on on on on on", "-n0-o0 -n1-o0 -n2-o0 -n3-o0 -n4-o0"),
+        ("Om Om On O o", ""),
+        ("ON ON On O on", "-n0-O0 -n1-O0 -n4-o0"),
+        ("N N ON ON N", "-n2-O0 -n3-O0"),
+        ("N N N N N", ""),
         ("F", "+n0 -n0-F0"),
     ],
 )
@@ -243,6 +261,12 @@ def test_a_surge_is_allowed_where_it_is_more_than_nothing(surge: Any, kind: str,
         ("50%", "O O O", "-n0-O0 -n1-O0"),
         ("100%", "O O O", "-n0-O0 -n1-O0 -n2-O0"),
         (0, "O O", "-n0-O0"),
+        (2, "N N N N O", "-n4-O0"),
+        (2, "N N N N N", ""),
+        (3, "n n n O O", ""),
+        (2, "o o O O O", "-n0-o0 -n1-o0"),
+        (3, "o o o o o", "-n0-o0 -n1-o0 -n2-o0 -n3-o0 -n4-o0"),
+        (3, "n n n n n", ""),
     ],
 )
 def test_old_pods_make_room_as_far_as_nodes_may_do_without(most: Any, letters: str, step: str) -> None:
@@ -278,6 +302,45 @@ def test_old_pods_make_room_as_far_as_nodes_may_do_without(most: Any, letters: s
     ],
 )
 def test_new_pods_come_beside_old_ones_as_far_as_the_surge_goes(most: Any, letters: str, step: str) -> None:
+    assert told(rolling_update(daemonset(0, most), drawn(letters), NEW, NOW)) == step
+
+
+@pytest.mark.parametrize("most", range(12))
+def test_old_pods_that_serve_stay_while_others_do_not(most: int) -> None:
+    """Ten old pods serve and ten do not: those go, and of the others as many as may be missing besides."""
+    step = rolling_update(daemonset(most), drawn(" ".join("O" * 10 + "o" * 10)), NEW, NOW)
+    assert sum("-o" in pod.metadata.name for pod in step.delete) == 10
+    assert sum("-O" in pod.metadata.name for pod in step.delete) == max(most - 10, 0)
+
+
+def test_old_pods_that_do_not_serve_go_however_many_new_ones_do_not() -> None:
+    step = rolling_update(daemonset(10), drawn(" ".join("O" * 10 + "o" * 2 + "n" * 88)), NEW, NOW)
+    assert told(step) == "-n10-o0 -n11-o0"
+
+
+@pytest.mark.parametrize(
+    ("most", "letters", "step"),
+    [
+        (2, "O O O O O", "+n0 +n1"),
+        (2, "On On O O O", ""),
+        (2, "N N O O O", "+n2 +n3"),
+        (2, "N N On On O", ""),
+        (2, "N N N N O", "+n4"),
+        (2, "N N N N On", ""),
+        (2, "N N N N N", ""),
+        # One node has a taint that the new template does not tolerate.
+        (1, "~O O O O O", "+n1 -n0-O0"),
+        (1, "~. On O O O", ""),
+        (1, "~. N O O O", "+n2"),
+        (1, "~. N N N O", "+n4"),
+        (1, "~. N N N N", ""),
+        (3, "o o o o o", "+n0 +n1 +n2 +n3 +n4"),
+        (3, "O O O O O", "+n0 +n1 +n2"),
+        (3, "Om Om On O o", "+n4"),
+        (3, "N N On O n", "+n3"),
+    ],
+)
+def test_a_rollout_with_a_surge_step_by_step(most: int, letters: str, step: str) -> None:
     assert told(rolling_update(daemonset(0, most), drawn(letters), NEW, NOW)) == step
 
 

@@ -163,6 +163,67 @@ def test_revisions_are_in_order_of_number_then_age_then_name() -> None:
     assert history.sort_revisions([newest, namesake, young, elder]) == [elder, young, namesake, newest]
 
 
+FIRST, SECOND, THIRD = (revision(number, name=f"r{number}") for number in (1, 2, 3))
+LATER = revision(3, name="a", age=timedelta(seconds=-1))
+LATER_TOO = revision(3, name="b", age=timedelta(seconds=-1))
+UNDATED = replace(THIRD, metadata=replace(THIRD.metadata, name="z", creationTimestamp=None))
+
+
+@pytest.mark.parametrize(
+    ("given", "sorted_"),
+    [
+        pytest.param((SECOND, FIRST, THIRD), (FIRST, SECOND, THIRD), id="out of order"),
+        pytest.param((FIRST, SECOND, THIRD), (FIRST, SECOND, THIRD), id="sorted"),
+        pytest.param((THIRD, SECOND, FIRST), (FIRST, SECOND, THIRD), id="reversed"),
+        pytest.param(
+            (THIRD, LATER_TOO, LATER, SECOND, FIRST), (FIRST, SECOND, THIRD, LATER, LATER_TOO), id="with ties"
+        ),
+        pytest.param((THIRD, UNDATED), (UNDATED, THIRD), id="without a time"),
+        pytest.param((), (), id="empty"),
+    ],
+)
+def test_revisions_are_sorted(
+    given: tuple[ControllerRevision, ...], sorted_: tuple[ControllerRevision, ...]
+) -> None:
+    assert history.sort_revisions(given) == list(sorted_)
+
+
+OF_ONE, OF_TWO = (
+    {"spec": {"template": {"labels": {"foo": "bar"}}}},
+    {"spec": {"template": {"labels": {"goo": "car"}}}},
+)
+
+
+@pytest.mark.parametrize(
+    ("known", "found"),
+    [
+        pytest.param({"one": OF_ONE, "two": OF_TWO, "three": OF_TWO}, ["one"], id="one"),
+        pytest.param({"one": OF_ONE, "two": OF_ONE}, ["one", "two"], id="two"),
+        pytest.param({}, [], id="of none"),
+        pytest.param({"two": OF_TWO, "three": OF_TWO}, [], id="none"),
+    ],
+)
+def test_equal_revisions_are_found_by_their_data(known: dict[str, Any], found: list[str]) -> None:
+    needle = msgspec.Raw(msgspec.json.encode(OF_ONE))
+    equal = history.find_equal(needle, [revision(1, data, name) for name, data in known.items()])
+    assert [one.metadata.name for one in equal] == found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [(("web", 0), ("web", 0), True), (("web", 0), ("db", 0), False), (("web", 0), ("web", 1), False)],
+)
+def test_names_differ_by_owner_and_by_collision_count(
+    one: tuple[str, int], other: tuple[str, int], same: bool
+) -> None:
+    data = history.data_of(template())
+    first, second = (
+        history.name_of(deployment(name=name), history.digest(data, collisions))
+        for name, collisions in (one, other)
+    )
+    assert (first == second) is same
+
+
 @pytest.mark.parametrize(("numbers", "following"), [((), 1), ((1,), 2), ((3, 9, 4), 10)])
 def test_the_next_number_is_one_more_than_the_highest(numbers: tuple[int, ...], following: int) -> None:
     assert history.next_revision([revision(number) for number in numbers]) == following

@@ -8,7 +8,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from steersman.api.kinds import ObjectMeta, Pod, PodTemplateSpec
+from steersman.api.kinds import (
+    ObjectMeta,
+    PersistentVolumeClaimVolumeSource,
+    Pod,
+    PodTemplateSpec,
+    Volume,
+)
 from steersman.controllers.statefulset.identity import (
     POD_INDEX,
     POD_NAME,
@@ -38,6 +44,7 @@ from tests.harness.workloads import LABELS
         ("web-2147483648", -1),
         ("web-" + "9" * 5000, -1),
         ("-7", 7),
+        ("1-bar", -1),
     ],
 )
 def test_a_name_ends_in_an_ordinal(name: str, ordinal: int) -> None:
@@ -117,3 +124,52 @@ def test_a_pod_whose_volume_is_not_its_claim_has_no_storage() -> None:
 def test_a_pod_that_is_numbered_another_way_is_not_itself() -> None:
     set_ = stateful()
     assert not has_identity(set_, member(set_, 1, name="web-01", labels={POD_NAME: "web-01"}))
+
+
+SET = stateful(claims=("data",))
+MEMBER = member(SET, 1)
+
+
+@pytest.mark.parametrize(
+    ("pod", "matches"),
+    [
+        pytest.param(MEMBER, True, id="a new pod"),
+        pytest.param(
+            replace(MEMBER, metadata=replace(MEMBER.metadata, name="foo")), False, id="another name"
+        ),
+        pytest.param(member(SET, 1, labels={POD_NAME: "web-2"}), False, id="another label"),
+        pytest.param(member(SET, 1, labels={}), False, id="no label"),
+    ],
+)
+def test_the_identity_of_a_pod_is_its_name_and_label(pod: Pod, matches: bool) -> None:
+    assert has_identity(SET, pod) is matches
+    if not matches and pod.metadata.name == "web-1":
+        labels = {**pod.metadata.labels, **identity_patch(SET, pod)["metadata"]["labels"]}
+        assert has_identity(SET, replace(pod, metadata=replace(pod.metadata, labels=labels)))
+
+
+def with_volumes(*volumes: Volume) -> Pod:
+    return replace(MEMBER, spec=replace(MEMBER.spec, volumes=volumes))
+
+
+@pytest.mark.parametrize(
+    ("pod", "matches"),
+    [
+        pytest.param(MEMBER, True, id="a new pod"),
+        pytest.param(with_volumes(), False, id="no volumes"),
+        pytest.param(with_volumes(Volume(name="data")), False, id="no claim"),
+        pytest.param(
+            with_volumes(
+                Volume(name="data", persistentVolumeClaim=PersistentVolumeClaimVolumeSource(claimName="foo"))
+            ),
+            False,
+            id="another claim",
+        ),
+        pytest.param(replace(MEMBER, metadata=replace(MEMBER.metadata, name="bar")), False, id="no ordinal"),
+    ],
+)
+def test_the_storage_of_a_pod_is_its_claims(pod: Pod, matches: bool) -> None:
+    assert has_storage(SET, pod) is matches
+    if not matches and pod.metadata.name == "web-1":
+        (volume,) = identity_patch(SET, pod)["spec"]["volumes"]
+        assert has_storage(SET, with_volumes(msgspec.convert(volume, Volume)))

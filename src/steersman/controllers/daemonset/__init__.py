@@ -150,7 +150,10 @@ async def _sync(seen: Seen, history: History, now: datetime) -> Verdict:
         return Rest(f"created {len(changes.create)} and deleted {deleted} daemon pods")
     failure = failure or await cleanup_history(daemonset, history)
     status = new_status(daemonset, nodes, history.hash, now)
-    await UpdateStatus(daemonset, status)
+    try:
+        await UpdateStatus(daemonset, status)
+    except ApiError as error:
+        failure = failure or error
     if failure is not None:
         raise failure
     pods = (pod for node in nodes for pod in node.pods)
