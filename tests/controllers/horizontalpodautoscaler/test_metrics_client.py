@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from steersman.api.discovery import ApiResource, DiscoveryResult
+from steersman.api.discovery import ApiResource, DiscoveryResult, FailedGroupVersion
 from steersman.api.errors import ApiError, NotFound, ServiceUnavailable
 from steersman.api.kinds.autoscaling import CrossVersionObjectReference
 from steersman.controllers.horizontalpodautoscaler import metrics_client
-from steersman.controllers.horizontalpodautoscaler.metrics_client import CustomMetricsVersion
+from steersman.controllers.horizontalpodautoscaler.metrics_client import CustomMetrics, CustomMetricsVersions
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import MetricError, PodMetric
 from steersman.intent.actions import Action, ReadDocument
 
@@ -27,6 +27,15 @@ POD: dict[str, Any] = {
 VALUE: dict[str, Any] = {"describedObject": {"name": "p"}, "value": "100m"}
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GROUP = "/apis/custom.metrics.k8s.io"
+
+
+def api(
+    versions: CustomMetricsVersions | None = None,
+    now: datetime = NOW,
+    discovered: DiscoveryResult = QUEUES,
+) -> CustomMetrics:
+    """The custom metrics API, of which nothing is known yet."""
+    return CustomMetrics(versions or CustomMetricsVersions(), discovered, now)
 
 
 def group(*versions: str, preferred: str = "") -> dict[str, Any]:
@@ -59,17 +68,12 @@ def pods(answer: Any) -> dict[str, PodMetric]:
 
 
 def custom(answer: Any, name: str = "hits") -> dict[str, PodMetric]:
-    version = CustomMetricsVersion()
-    return run(metrics_client.pods_metric(name, "d", "app=web", "", version, NOW), lambda action: answer)
+    return run(metrics_client.pods_metric(name, "d", "app=web", "", api()), lambda action: answer)
 
 
 def described(answer: Any, name: str = "length", queue: str = "q", namespace: str = "d") -> int:
     reference = CrossVersionObjectReference(apiVersion="example.com/v1", kind="Queue", name=queue)
-    version = CustomMetricsVersion()
-    return run(
-        metrics_client.object_metric(name, namespace, reference, "", QUEUES, version, NOW),
-        lambda action: answer,
-    )
+    return run(metrics_client.object_metric(name, namespace, reference, "", api()), lambda action: answer)
 
 
 def external(answer: Any, name: str = "orders", namespace: str = "d") -> int:
@@ -173,9 +177,8 @@ def test_names_are_one_segment_of_the_path_each() -> None:
         return {"items": [VALUE]}
 
     reference = CrossVersionObjectReference(apiVersion="example.com/v1", kind="Queue", name="q?x")
-    version = CustomMetricsVersion()
-    run(metrics_client.pods_metric("h#s", "d", "a=b", "", version, NOW), answer)
-    run(metrics_client.object_metric("l&h", "d;e", reference, "", QUEUES, version, NOW), answer)
+    run(metrics_client.pods_metric("h#s", "d", "a=b", "", api()), answer)
+    run(metrics_client.object_metric("l&h", "d;e", reference, "", api()), answer)
     run(metrics_client.external_metric("o s", "d", "", "nil"), answer)
     assert paths == [
         "/apis/custom.metrics.k8s.io/v1beta2/namespaces/d/pods/*/h%23s?labelSelector=a%3Db",
@@ -239,7 +242,7 @@ def test_an_object_of_an_unknown_kind_is_told_in_the_words_of_the_client(
     api_version: str, kind: str, why: str
 ) -> None:
     reference = CrossVersionObjectReference(apiVersion=api_version, kind=kind, name="s")
-    reading = metrics_client.object_metric("m", "d", reference, "", QUEUES, CustomMetricsVersion(), NOW)
+    reading = metrics_client.object_metric("m", "d", reference, "", api())
     with pytest.raises(MetricError) as error:
         run(reading, lambda action: {"items": [VALUE]})
     assert str(error.value) == (
@@ -256,8 +259,7 @@ def test_a_metric_of_a_namespace_is_that_of_the_autoscalers_own() -> None:
         return {"items": [VALUE]}
 
     reference = CrossVersionObjectReference(apiVersion="v1", kind="Namespace", name="elsewhere")
-    nothing = DiscoveryResult()
-    run(metrics_client.object_metric("m", "d", reference, "", nothing, CustomMetricsVersion(), NOW), answer)
+    run(metrics_client.object_metric("m", "d", reference, "", api(discovered=DiscoveryResult())), answer)
     assert paths == ["/apis/custom.metrics.k8s.io/v1beta2/namespaces/d/metrics/m"]
 
 
@@ -309,9 +311,30 @@ def test_the_version_of_custom_metrics_is_the_preferred_one_of_those_known(
         paths.append(action.path)
         return {"items": [VALUE]}
 
-    reading = metrics_client.pods_metric("hits", "d", "", "", CustomMetricsVersion(), NOW)
+    reading = metrics_client.pods_metric("hits", "d", "", "", api())
     run(reading, answer, registered)
     assert paths == [f"/apis/custom.metrics.k8s.io/{version}/namespaces/d/pods/*/hits"]
+
+
+def test_a_version_that_does_not_answer_is_passed_over() -> None:
+    paths: list[str] = []
+
+    def answer(action: Action[Any]) -> Any:
+        assert isinstance(action, ReadDocument)
+        paths.append(action.path)
+        return {"items": [VALUE]}
+
+    registered = group("v1beta2", "v1beta1", preferred="v1beta2")
+    versions = CustomMetricsVersions()
+    stale = tuple(
+        FailedGroupVersion(f"custom.metrics.k8s.io/{one}", "stale") for one in ("v1beta2", "v1beta1")
+    )
+    one = api(versions, discovered=DiscoveryResult(failed=stale[:1]))
+    run(metrics_client.pods_metric("hits", "d", "", "", one), answer, registered)
+    assert paths == ["/apis/custom.metrics.k8s.io/v1beta1/namespaces/d/pods/*/hits"]
+    none = api(versions, discovered=DiscoveryResult(failed=stale))
+    with pytest.raises(MetricError, match="no known available metric versions found"):
+        run(metrics_client.pods_metric("hits", "d", "", "", none), answer, registered)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +350,7 @@ def test_the_version_of_custom_metrics_is_the_preferred_one_of_those_known(
     ],
 )
 def test_without_a_version_of_custom_metrics_the_metric_says_why(registered: Any, why: str) -> None:
-    reading = metrics_client.pods_metric("hits", "d", "", "", CustomMetricsVersion(), NOW)
+    reading = metrics_client.pods_metric("hits", "d", "", "", api())
     with pytest.raises(MetricError) as error:
         run(reading, lambda action: {"items": [VALUE]}, registered)
     assert str(error.value) == (
@@ -336,13 +359,13 @@ def test_without_a_version_of_custom_metrics_the_metric_says_why(registered: Any
 
 
 def test_the_version_is_kept_for_a_while_and_a_failure_is_not() -> None:
-    version = CustomMetricsVersion()
+    versions = CustomMetricsVersions()
     asked: list[str] = []
 
     def groups_read(now: datetime, registered: Any) -> int:
         """How often the group was asked for, in a round at this time."""
         asked.clear()
-        reading = metrics_client.pods_metric("hits", "d", "", "", version, now)
+        reading = metrics_client.pods_metric("hits", "d", "", "", api(versions, now))
         try:
             action = reading.send(None)
             while True:

@@ -18,6 +18,7 @@ from steersman.api.quantity import Quantity
 from steersman.controllers.horizontalpodautoscaler import monitor
 from steersman.controllers.horizontalpodautoscaler.behavior import normalize, normalize_with_behavior
 from steersman.controllers.horizontalpodautoscaler.config import Config
+from steersman.controllers.horizontalpodautoscaler.metrics_client import CustomMetrics
 from steersman.controllers.horizontalpodautoscaler.observe import Observation
 from steersman.controllers.horizontalpodautoscaler.proposals import InvalidMetric, Proposal, Target, propose
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import ReplicaCalculator, Tolerance
@@ -56,9 +57,9 @@ async def compute_desired(
         scale.selector,
         scale.status_replicas,
         calculator,
-        seen.memory.custom_metrics,
+        CustomMetrics(seen.memory.custom_metrics, await seen.memory.discover(now), now),
     )
-    proposals, invalid = await _propose_all(seen, target, now)
+    proposals, invalid = await _propose_all(autoscaler, target)
     metrics = tuple({"type": ""} if proposal is None else proposal.status for proposal in proposals)
     status = replace(status, currentMetrics=metrics)
     recommended, name = 0, ""
@@ -114,16 +115,15 @@ async def _select_pods(
 
 
 async def _propose_all(
-    seen: Observation, target: Target, now: datetime
+    autoscaler: HorizontalPodAutoscaler, target: Target
 ) -> tuple[tuple[Proposal | None, ...], tuple[InvalidMetric, ...]]:
     """The proposal of each metric, None for an invalid one; and why those are invalid."""
-    autoscaler = seen.autoscaler
     proposals: list[Proposal | None] = []
     invalid: list[InvalidMetric] = []
     for metric in autoscaler.spec.metrics:
         try:
             async with monitor.computation(metric.type) as timed:
-                proposal = await propose(target, metric, await seen.memory.discover(now))
+                proposal = await propose(target, metric)
                 timed.labels["action"] = monitor.scale_action(
                     autoscaler.status.currentReplicas, proposal.replicas
                 )

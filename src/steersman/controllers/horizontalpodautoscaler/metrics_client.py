@@ -115,30 +115,44 @@ class ApiGroup(Struct, frozen=True):
 # -- versions -------------------------------------------------------------------------------------
 
 
-class CustomMetricsVersion:
-    """The group version of custom metrics that requests use: the server's preferred one, where it can be decoded.
+class CustomMetricsVersions:
+    """The group versions of custom metrics that the server has, its preferred one first.
 
-    It is read at most every 30 seconds; a failure is not kept.
+    They are read at most every 30 seconds; a failure is not kept.
     """
 
     def __init__(self) -> None:
-        self._chosen: tuple[datetime, str] | None = None
+        self._read: tuple[datetime, tuple[str, ...]] | None = None
 
-    async def choose(self, now: datetime) -> str:
-        """The group version. Raises one of `_FAILURES`."""
-        if self._chosen is None or now - self._chosen[0] >= VERSION_TTL:
-            self._chosen = (now, await self._discover())
-        return self._chosen[1]
+    async def read(self, now: datetime) -> tuple[str, ...]:
+        """The group versions. Raises one of `_FAILURES`."""
+        if self._read is None or now - self._read[0] >= VERSION_TTL:
+            try:
+                document = await ReadDocument(f"/apis/{CUSTOM_METRICS}")
+            except NotFound:
+                raise ValueError(f"no custom metrics API ({CUSTOM_METRICS}) registered") from None
+            group = msgspec.convert(document, ApiGroup)
+            served = (group.preferredVersion, *(group.versions or ()))
+            self._read = (now, tuple(one.groupVersion for one in served))
+        return self._read[1]
 
-    async def _discover(self) -> str:
-        try:
-            document = await ReadDocument(f"/apis/{CUSTOM_METRICS}")
-        except NotFound:
-            raise ValueError(f"no custom metrics API ({CUSTOM_METRICS}) registered") from None
-        group = msgspec.convert(document, ApiGroup)
-        for one in (group.preferredVersion, *(group.versions or ())):
-            if one.groupVersion in CUSTOM_METRICS_VERSIONS:
-                return one.groupVersion
+
+class CustomMetrics(Struct, frozen=True):
+    """The custom metrics API at one instant."""
+
+    versions: CustomMetricsVersions
+    discovered: DiscoveryResult
+    now: datetime
+
+    async def version(self) -> str:
+        """The group version for requests: the preferred one of those that answer and can be decoded.
+
+        Raises one of `_FAILURES`.
+        """
+        failed = [one.group_version for one in self.discovered.failed]
+        for version in await self.versions.read(self.now):
+            if version in CUSTOM_METRICS_VERSIONS and version not in failed:
+                return version
         raise ValueError("no known available metric versions found")
 
 
@@ -169,12 +183,11 @@ async def pods_metric(
     namespace: str,
     selector: str,
     metric_selector: str,
-    version: CustomMetricsVersion,
-    now: datetime,
+    custom: CustomMetrics,
 ) -> dict[str, PodMetric]:
     """The value of a custom metric for each pod."""
     try:
-        api = await version.choose(now)
+        api = await custom.version()
         path = _path(
             ("namespace", namespace), ("resource", "pods"), ("resource name", "*"), ("subresource", name)
         )
@@ -200,14 +213,12 @@ async def object_metric(
     namespace: str,
     reference: CrossVersionObjectReference,
     metric_selector: str,
-    discovered: DiscoveryResult,
-    version: CustomMetricsVersion,
-    now: datetime,
+    custom: CustomMetrics,
 ) -> int:
     """The value of a custom metric that describes one object."""
     try:
-        api = await version.choose(now)
-        path = _path(("namespace", namespace), *_object_segments(name, reference, discovered))
+        api = await custom.version()
+        path = _path(("namespace", namespace), *_object_segments(name, reference, custom.discovered))
         query = _query(metricLabelSelector=metric_selector)
         answer = await _read(api, path + query, CustomMetricValues)
         items = answer.items or ()

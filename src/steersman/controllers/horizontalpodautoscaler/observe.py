@@ -13,7 +13,7 @@ from steersman.api.kinds.autoscaling import HORIZONTALPODAUTOSCALERS, Horizontal
 from steersman.api.label_selectors import Selector
 from steersman.api.scheme import Key
 from steersman.controllers.horizontalpodautoscaler.behavior import History
-from steersman.controllers.horizontalpodautoscaler.metrics_client import CustomMetricsVersion
+from steersman.controllers.horizontalpodautoscaler.metrics_client import CustomMetricsVersions
 from steersman.intent.actions import Discover
 from steersman.intent.controller import Caches, memory_of
 
@@ -33,7 +33,7 @@ class Memory:
     """The histories and selectors of all autoscalers, and what the server serves."""
 
     def __init__(self) -> None:
-        self.custom_metrics = CustomMetricsVersion()
+        self.custom_metrics = CustomMetricsVersions()
         self._known: dict[Key, Known] = {}
         self._discovered: tuple[datetime, DiscoveryResult] | None = None
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.discovery import DiscoveryResult
 from steersman.api.kinds.autoscaling import (
     MetricIdentifier,
     MetricSpec,
@@ -17,7 +16,7 @@ from steersman.api.kinds.autoscaling import (
 from steersman.api.label_selectors import compile_selector, format_as_go
 from steersman.api.quantity import Format, Quantity
 from steersman.controllers.horizontalpodautoscaler import metrics_client
-from steersman.controllers.horizontalpodautoscaler.metrics_client import CustomMetricsVersion
+from steersman.controllers.horizontalpodautoscaler.metrics_client import CustomMetrics
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import MetricError, ReplicaCalculator
 
 UNKNOWN_TYPE = "InvalidMetricSourceType"
@@ -45,7 +44,7 @@ class Target(msgspec.Struct, frozen=True):
     status_replicas: int
     """``status.replicas`` of the scale."""
     calculator: ReplicaCalculator
-    custom_metrics: CustomMetricsVersion
+    custom_metrics: CustomMetrics
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -58,7 +57,7 @@ class Proposal(msgspec.Struct, frozen=True):
     """The entry in ``status.currentMetrics``."""
 
 
-async def propose(target: Target, metric: MetricSpec, discovered: DiscoveryResult) -> Proposal:
+async def propose(target: Target, metric: MetricSpec) -> Proposal:
     """Reads one metric and computes its replicas. Raises `InvalidMetric`."""
     match metric.type:
         case "Resource" if metric.resource is not None:
@@ -70,7 +69,7 @@ async def propose(target: Target, metric: MetricSpec, discovered: DiscoveryResul
         case "Pods" if metric.pods is not None:
             return await _pods(target, metric.pods)
         case "Object" if metric.object is not None:
-            return await _object(target, metric.object, discovered)
+            return await _object(target, metric.object)
         case "External" if metric.external is not None:
             return await _external(target, metric.external)
     why = f'unknown metric source type "{metric.type}"'
@@ -130,7 +129,6 @@ async def _pods(target: Target, source: PodsMetricSource) -> Proposal:
             target.selector,
             _selector(source.metric),
             target.custom_metrics,
-            target.calculator.now,
         )
         value = _milli(source.target.averageValue or "0")
         replicas, average = target.calculator.by_average(metrics, value)
@@ -142,7 +140,7 @@ async def _pods(target: Target, source: PodsMetricSource) -> Proposal:
     return Proposal(replicas, f"pods metric {source.metric.name}", status)
 
 
-async def _object(target: Target, source: ObjectMetricSource, discovered: DiscoveryResult) -> Proposal:
+async def _object(target: Target, source: ObjectMetricSource) -> Proposal:
     metric, goal = source.metric, source.target
     # Upstream repeats the failure for one of the two target types.
     step = f"failed to get {metric.name} object metric: " if goal.type == "AverageValue" else ""
@@ -158,9 +156,7 @@ async def _object(target: Target, source: ObjectMetricSource, discovered: Discov
             target.namespace,
             source.describedObject,
             _selector(metric),
-            discovered,
             target.custom_metrics,
-            target.calculator.now,
         )
         if value is not None:
             replicas = target.calculator.by_ratio(usage / _milli(value))
