@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from steersman.api.scheme import Key
+from steersman.controllers import deployment, replicaset
+from steersman.explore import scenario
 from steersman.explore.elected_cluster import ElectedManager
 from steersman.explore.engine import (
     BrokenReference,
@@ -71,6 +75,8 @@ def test_what_is_drawn_from_a_seed_depends_on_the_seed_alone(create: Scenario, w
     assert drawn == [trial.faults for trial in sampled_trials(create, wanted, range(1, 200))]
     words = Counter(fault.name for each in drawn for fault in each)
     assert set(words) >= {word for word in SAMPLERS if word != "outage"}, "all of them come up"
+    slow = sum("request_latency" in faults.text(each) for each in drawn)
+    assert len(drawn) / 4 < slow < len(drawn) * 3 / 5, "requests take time in some, and in some they do not"
     only = sample(3, wanted, ("frozen_watch",))
     assert {fault.name for fault in only} == {"frozen_watch"}
 
@@ -121,6 +127,7 @@ def outcome(**fields: object) -> Outcome:
         ({"writes": 301}, ["writes"]),
         ({"violations": {"error": "KeyError"}}, ["error"]),
         ({"violations": {"leadership": "wrote"}}, ["leadership"]),
+        ({"violations": {"overlap": "two writes at once"}}, ["overlap"]),
         ({"violations": {"convergence": "no end"}, "state": {}}, ["convergence"]),
     ],
 )
@@ -215,3 +222,28 @@ def test_a_manager_that_works_without_the_lease_is_found_out(monkeypatch: pytest
     story = find("scale-down")
     outcome = run(story, faults.parse("lease_stolen(1)"))
     assert "while no manager leads" in outcome.violations["leadership"]
+
+
+def test_a_controller_with_two_rounds_for_one_object_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle can fail: this one enqueues every Deployment under two keys."""
+    story = find("deployment-create")
+    doubled = replace(
+        deployment.controller,
+        observe=lambda caches, key: deployment.observe(
+            caches, Key(key.namespace, key.name.removesuffix("/2"))
+        ),
+        watches=tuple(replace(watch, to=_doubled(watch.to)) for watch in deployment.controller.watches),
+        configure=None,
+    )
+    monkeypatch.setattr(scenario, "CONTROLLERS", (doubled, replicaset.replicaset))
+    outcome = run(story, faults.parse("request_latency(0.1, 0.3)"))
+    assert "deployments.apps default/web" in outcome.violations["overlap"]
+
+
+def _doubled(to: Any) -> Any:
+    def keys(caches: Any, change: Any) -> Any:
+        for key in to(caches, change):
+            yield key
+            yield Key(key.namespace, key.name + "/2")
+
+    return keys

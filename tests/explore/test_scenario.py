@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from steersman.explore.scenario import InvalidScenario, Scenario, StepFailed, catalogue, find, load, seconds
+from steersman.sim import faults
 from steersman.testing.cluster import Cluster
 
 WEB = """
@@ -117,12 +118,25 @@ def test_a_step_that_is_not_met_says_which_it_is_and_why(cluster: Cluster, step:
         ("{steps: [settle], cluster: {controllers: [unknown]}}", "unknown controller unknown"),
         ("{steps: [settle], cluster: {kubelets: {start-delay: soon}}}", "is not a duration"),
         ("{steps: [settle], cluster: 3}", "is not a map"),
+        ("{steps: [settle], cluster: {write-latency: 300ms}}", "'300ms' is not a minimum and a maximum"),
+        ("{steps: [settle], cluster: {write-latency: [1ms]}}", "is not a minimum and a maximum"),
+        (
+            "{steps: [settle], cluster: {write-latency: [1ms, long]}}",
+            "write latency: 'long' is not a duration",
+        ),
+        ("{steps: [settle], cluster: {write-latency: [2s, 1s]}}", "write latency: minimum and maximum must"),
         ("{steps: [", "the scenario: "),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_reason(text: str, why: str) -> None:
     with pytest.raises(InvalidScenario, match=why):
         load(text)
+
+
+def test_a_scenario_may_say_how_long_writes_take() -> None:
+    latency = load("{steps: [settle], cluster: {write-latency: [1ms, 0.3s]}}").latency
+    assert latency == (faults.request_latency(0.001, 0.3),)
+    assert load("{steps: [settle]}").latency == ()
 
 
 @pytest.mark.parametrize(("said", "found"), [(5, 5), (0.5, 0.5), ("90s", 90), ("1m30s", 90), ("2d", 172_800)])

@@ -19,6 +19,8 @@ Sampler: TypeAlias = Callable[["FaultSampler"], Faults]
 
 MAX_FAULTS = 3
 """Maximum number of faults in a trial."""
+SLOW_SHARE = 0.4
+"""Share of the trials in which requests take time besides their other faults."""
 CODES = (403, 404, 409, 422, 429, 500, 503, 504)
 
 
@@ -51,6 +53,10 @@ def sample(seed: int, reference: Outcome, only: tuple[str, ...] = ()) -> Faults:
     faults: Faults = ()
     for _ in range(sampler.random.choice((1, 1, 2, MAX_FAULTS))):
         faults += SAMPLERS[sampler.random.choice(names)](sampler)
+    slow = any(isinstance(fault, requests.RequestLatency) for fault in faults)
+    if not only and not slow and sampler.random.random() < SLOW_SHARE:
+        # Whatever fails, it may fail while other requests are under way.
+        faults = (*_latency(sampler), *faults)
     return faults
 
 
@@ -130,6 +136,10 @@ def _connection_reset(sampler: FaultSampler) -> Faults:
 def _slow_response(sampler: FaultSampler) -> Faults:
     verb, kind, nth = sampler.call()
     return (requests.SlowResponse(sampler.seconds(0.5, 3, 20), verb, kind, nth, sampler.times()),)
+
+
+def _latency(sampler: FaultSampler) -> Faults:
+    return (requests.RequestLatency(verb=sampler.random.choice(("write", "write", ""))),)
 
 
 def _discovery(sampler: FaultSampler) -> Faults:
@@ -216,6 +226,7 @@ SAMPLERS: Mapping[str, Sampler] = {
     "connection_reset": _connection_reset,
     "outage": _outage,
     "slow_response": _slow_response,
+    "request_latency": _latency,
     "discovery_failure": _discovery,
     "frozen_watch": _frozen,
     "slow_watch": _slow_watch,

@@ -11,6 +11,7 @@
 | ``deletes`` | an object was deleted more often |
 | ``writes`` | there were many more writes |
 | ``leadership`` | a manager wrote without holding the lease |
+| ``overlap`` | a controller wrote an object while an earlier write of it was under way: two of its rounds are about one object |
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ INVARIANTS = (
     "deletes",
     "writes",
     "leadership",
+    "overlap",
 )
 APPLIED_LIMIT = 2, 40
 """Factor and number by which applied writes may exceed those of the reference."""

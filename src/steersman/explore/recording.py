@@ -17,8 +17,8 @@ from steersman.intent.verdict import InvalidSpec
 from steersman.runtime.shell import Deposed
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Commit
-from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite, describe
-from steersman.sim.faults.fault import ActiveFault, Call, Fault
+from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite
+from steersman.sim.faults.fault import ActiveFault, Call, Fault, describe
 from steersman.sim.faults.injector import FaultInjector
 from steersman.sim.faults.leaders import LEASE, NAMESPACE
 

@@ -15,6 +15,7 @@ from steersman.explore.steps import LIMIT, StepFailed, Timing
 from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite
 from steersman.sim.faults.fault import Fault
 from steersman.sim.faults.leaders import LeaseDeleted, LeaseStolen
+from steersman.sim.faults.requests import RequestLatency
 from steersman.sim.loop import Deadlock, Livelock
 from steersman.sim.world import NotSettled
 from steersman.testing.cluster import Cluster
@@ -22,7 +23,7 @@ from steersman.testing.cluster import Cluster
 SLOW = Timing(330.0, 330.0)
 """With faults: longer than any expectation or back-off lasts."""
 FAST = Timing(20.0)
-"""With short crashes only: a restarted manager has no expectations and no back-off."""
+"""With short crashes and latencies only: a restarted manager has no expectations and no back-off."""
 FINAL = 1000.0
 """Seconds without a write that end a run: longer than the default progress deadline, so that every timer of a rollout has
 fired in every run."""
@@ -64,7 +65,7 @@ def run(
     ``inspect`` gets the cluster before it is closed.
     """
     record = RunRecord()
-    fast = all(isinstance(fault, CRASHES) and fault.down < FAST.horizon / 2 for fault in faults)
+    fast = all(map(_is_short, faults))
     violations: dict[str, str] = {}
     with unexpected_errors() as errors:
         elected = any(isinstance(fault, ELECTION_FAULTS) for fault in faults)
@@ -73,7 +74,7 @@ def run(
             seed,
             nodes=scenario.nodes,
             controllers=scenario.selected_controllers,
-            faults=(Recording(record), *faults),
+            faults=(Recording(record), *scenario.latency, *faults),
             shuffle=seed != 0,
             settings=scenario.settings,
         )
@@ -102,6 +103,8 @@ def run(
     if record.without_lease:
         violations["leadership"] = "; ".join(record.without_lease[:3])
     assert record.injector is not None
+    if record.injector.overlapping:
+        violations["overlap"] = "; ".join(record.injector.overlapping[:3])
     return Outcome(
         state=found,
         creates=record.creates,
@@ -115,3 +118,10 @@ def run(
         violations=violations,
         seconds=seconds,
     )
+
+
+def _is_short(fault: Fault) -> bool:
+    """Whether a fault is over long before a cluster counts as settled."""
+    if isinstance(fault, RequestLatency):
+        return fault.maximum < 1
+    return isinstance(fault, CRASHES) and fault.down < FAST.horizon / 2

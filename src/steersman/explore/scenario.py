@@ -30,6 +30,7 @@ from steersman.controllers import CONTROLLERS
 from steersman.explore.matching import short
 from steersman.explore.steps import InvalidScenario, Step, StepFailed, Timing, read, seconds
 from steersman.intent.controller import Controller
+from steersman.sim.faults.requests import RequestLatency
 from steersman.sim.kubelet import KubeletSettings
 from steersman.testing.cluster import Cluster
 
@@ -43,11 +44,12 @@ __all__ = (
     "find",
     "load",
     "seconds",
+    "write_latency",
 )
 
 PACKAGE = "steersman.explore.scenarios"
 FIELDS = ("name", "description", "cluster", "tolerance", "steps")
-CLUSTER = ("nodes", "controllers", "kubelets")
+CLUSTER = ("nodes", "controllers", "kubelets", "write-latency")
 
 
 class Scenario(msgspec.Struct, frozen=True):
@@ -61,6 +63,8 @@ class Scenario(msgspec.Struct, frozen=True):
     """Names of the controllers that run; empty: all."""
     kubelets: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Timing of the kubelets: fields of `steersman.sim.kubelet.KubeletSettings`."""
+    latency: tuple[RequestLatency, ...] = ()
+    """How long writes of controllers take in every run, with and without faults; empty: no time."""
     tolerance: Mapping[str, int] = msgspec.field(default_factory=dict)
     """By plural: how many more objects may be created or deleted than without faults. How far a step gets before the
     next one begins depends on timing."""
@@ -107,6 +111,7 @@ def load(text: str, path: str = "") -> Scenario:
         kubelets = {
             name.replace("-", "_"): seconds(value) for name, value in cluster.get("kubelets", {}).items()
         }
+        latency = write_latency(cluster.get("write-latency", ()))
     except InvalidScenario as error:
         raise InvalidScenario(f"{where}: {error}") from None
     controllers = tuple(cluster.get("controllers", ()))
@@ -121,9 +126,25 @@ def load(text: str, path: str = "") -> Scenario:
         nodes=int(cluster.get("nodes", 3)),
         controllers=controllers,
         kubelets=kubelets,
+        latency=latency,
         tolerance=given.get("tolerance") or {},
         path=path,
     )
+
+
+def write_latency(given: object) -> tuple[RequestLatency, ...]:
+    """Parse the latency of writes: two durations, such as ``[1ms, 300ms]``, or none. Raises `InvalidScenario`."""
+    if not given:
+        return ()
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+        raise InvalidScenario(
+            f"write latency: {short(given)} is not a minimum and a maximum, such as 1ms, 300ms"
+        )
+    try:
+        minimum, maximum = map(seconds, given)
+        return (RequestLatency(minimum, maximum),)
+    except ValueError as error:
+        raise InvalidScenario(f"write latency: {error}") from None
 
 
 def _only(where: str, given: object, known: Sequence[str]) -> None:

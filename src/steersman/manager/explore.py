@@ -29,10 +29,11 @@ from steersman.explore.engine import (
 )
 from steersman.explore.fault_sampling import SAMPLERS
 from steersman.explore.run import Outcome, run
-from steersman.explore.scenario import InvalidScenario, Scenario, catalogue, find
-from steersman.manager.flag_types import BOOL, INT, STRING
+from steersman.explore.scenario import InvalidScenario, Scenario, catalogue, find, write_latency
+from steersman.manager.flag_types import BOOL, INT, STRING, STRINGS
 from steersman.manager.flags import Option, UsageError, parse, usage
 from steersman.runtime.trace import span
+from steersman.sim.faults.requests import RequestLatency
 from steersman.sim.faults.text import InvalidFault, text
 from steersman.sim.faults.text import parse as parse_faults
 from steersman.testing.cluster import Cluster
@@ -46,6 +47,14 @@ OPTIONS = (
         "Faults to inject. all; crashes: a crash before and after every write; lost-responses: every response lost in "
         "turn; names of faults to sample, such as frozen_watch,watch_cut; or a single run with given faults, such as "
         "'crash_after_write(7) + response_lost(9)'.",
+        "Explore",
+    ),
+    Option(
+        "write-latency",
+        STRINGS,
+        (),
+        "Shortest and longest time that a write of a controller takes in every trial, such as 1ms,300ms. By default writes take "
+        "no time, except in trials that sample request_latency.",
         "Explore",
     ),
     Option("seeds", INT, 20, "Number of trials with sampled faults for each scenario.", "Explore"),
@@ -78,6 +87,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         names = list(takewhile(lambda word: not word.startswith("-"), argv))
         flags = parse(OPTIONS, argv[len(names) :])
+        flags["write-latency"] = write_latency(flags["write-latency"])
         scenarios = _select(names)
         if flags["all-controllers"]:
             scenarios = [replace(each, controllers=()) for each in scenarios]
@@ -99,7 +109,7 @@ def _select(names: Sequence[str]) -> list[Scenario]:
 
 
 def _run_once(scenario: Scenario, flags: dict[str, Any]) -> int:
-    trial = Trial(scenario, parse_faults(flags["faults"]), flags["seed"])
+    trial = _slowed(Trial(scenario, parse_faults(flags["faults"]), flags["seed"]), flags)
     expected = reference(scenario)
     if flags["history"]:
         run(scenario, trial.faults, trial.seed, _print_history)
@@ -141,7 +151,7 @@ def _explore(scenarios: Sequence[Scenario], flags: dict[str, Any]) -> int:
     for scenario in scenarios:
         start = time.perf_counter()
         expected = reference(scenario)
-        trials = list(_trials(scenario, expected, flags))
+        trials = [_slowed(trial, flags) for trial in _trials(scenario, expected, flags)]
         row = rows[scenario.name] = Row(expected.writes, len(trials))
         with _progress(scenario.name, len(trials)) as tick:
             found: list[TrialResult] = explore(trials, {scenario.name: expected}, jobs, tick)
@@ -171,6 +181,13 @@ def _trials(scenario: Scenario, expected: Outcome, flags: dict[str, Any]) -> Ite
     if everything or sampled:
         seeds = range(flags["first-seed"], flags["first-seed"] + flags["seeds"])
         yield from sampled_trials(scenario, expected, seeds, sampled)
+
+
+def _slowed(trial: Trial, flags: dict[str, Any]) -> Trial:
+    """A trial with the latency of the flag, unless it has one of its own."""
+    if any(isinstance(fault, RequestLatency) for fault in trial.faults):
+        return trial
+    return replace(trial, faults=(*flags["write-latency"], *trial.faults))
 
 
 def _table(rows: dict[str, Row]) -> None:

@@ -71,6 +71,7 @@ class Cluster(Objects):
         nodes: int | Iterable[str] = 3,
         controllers: Iterable[Controller[Any] | str] = CONTROLLERS,
         faults: Sequence[Fault] = (),
+        write_latency: tuple[float, float] | None = None,
         shuffle: bool = False,
         journal: bool = False,
         start: datetime = START,
@@ -80,7 +81,8 @@ class Cluster(Objects):
         shape: Shape = Shape(),
     ) -> None:
         """``nodes`` is their number or their names; ``controllers`` the controllers to run, or their names. ``faults`` are
-        injected between the manager and the server. ``shuffle`` runs ready tasks in a random order of the seed. ``journal``
+        injected between the manager and the server. ``write_latency`` is how many seconds each write of a controller takes at
+        least and at most, such as ``(0.001, 0.3)``; without it they take no time. ``shuffle`` runs ready tasks in a random order of the seed. ``journal``
         keeps a line for each write in ``world.journal``. ``flags`` and ``gates`` are those of kube-controller-manager.
         ``settings`` is the timing of the kubelets, ``shape`` the properties of the nodes.
         """
@@ -95,7 +97,7 @@ class Cluster(Objects):
             settings=settings,
             shape=shape,
         )
-        self._begin(made, template(made).fork(seed), tuple(faults), None)
+        self._begin(made, template(made).fork(seed), (*_latency(write_latency), *faults), None)
 
     def _begin(self, made: Plan, world: World, faults: tuple[Fault, ...], before: History | None) -> None:
         self.plan = made
@@ -376,6 +378,14 @@ class Cluster(Objects):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _latency(seconds: tuple[float, float] | None) -> tuple[Fault, ...]:
+    if seconds is None:
+        return ()
+    from steersman.sim.faults.requests import RequestLatency
+
+    return (RequestLatency(*seconds),)
 
 
 class AioCluster:

@@ -21,7 +21,13 @@ from steersman.sim.faults.injector import FaultInjector, Managers
 from steersman.sim.faults.leaders import LeaseDeleted, LeaseStolen, TwoLeaders
 from steersman.sim.faults.lossy_watches import CoalescedEvents, DroppedEvents, UndecodableEvents
 from steersman.sim.faults.objects import CorruptedField, MalformedObject
-from steersman.sim.faults.requests import ConnectionReset, DiscoveryFailure, ErrorResponse, SlowResponse
+from steersman.sim.faults.requests import (
+    ConnectionReset,
+    DiscoveryFailure,
+    ErrorResponse,
+    RequestLatency,
+    SlowResponse,
+)
 from steersman.sim.faults.text import ALL, InvalidFault, parse, text
 from steersman.sim.faults.watches import DuplicatedEvents, FrozenWatch, SlowWatch, WatchCut
 
@@ -50,6 +56,7 @@ __all__ = (
     "lease_stolen",
     "malformed_object",
     "parse",
+    "request_latency",
     "response_lost",
     "slow_response",
     "slow_watch",
@@ -67,6 +74,7 @@ stale_restart = StaleRestart
 error_response = ErrorResponse
 connection_reset = ConnectionReset
 slow_response = SlowResponse
+request_latency = RequestLatency
 discovery_failure = DiscoveryFailure
 frozen_watch = FrozenWatch
 slow_watch = SlowWatch

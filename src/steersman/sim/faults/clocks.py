@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from steersman.api.clock import Clock
-from steersman.sim.faults.crashes import describe
-from steersman.sim.faults.fault import ActiveFault, Call, Fault
+from steersman.sim.faults.fault import ActiveFault, Call, Fault, describe
 from steersman.sim.faults.injector import FaultInjector
 
 WRONG_TIME = frozenset({"state", "expect", "creates", "deletes"})

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from steersman.api.errors import Expired, Unreachable
 from steersman.client.api import EventType, WatchEvent
-from steersman.sim.faults.fault import ActiveFault, Call, Events, Fault
+from steersman.sim.faults.fault import ActiveFault, Call, Events, Fault, describe
 from steersman.sim.faults.injector import FaultInjector
 
 DOWN = 0.5
@@ -130,10 +130,3 @@ class _StaleList(ActiveFault):
         await asyncio.sleep(self._fault.seconds)
         # A reflector resumes from the past revision: it ignores objects it already has.
         raise Unreachable("watch closed", uncertain=True)
-
-
-def describe(call: Call) -> str:
-    """A request for reports."""
-    name = f"{call.namespace}/{call.name}".strip("/")
-    number = f"write {call.write}: " if call.write else ""
-    return f"{number}{call.verb} {call.resource} {name}".rstrip()

@@ -42,10 +42,21 @@ class Call(NamedTuple):
     """How often the manager has been restarted, from 0."""
     initial: bool = False
     """Whether a watch begins with the current objects."""
+    number: int = 0
+    """The number of the request, from 1: reads and all writes."""
+    client: int = 0
+    """The number of the client, from 1. Each controller of each manager has one of its own."""
 
     def about(self, kind: str) -> bool:
         """Whether it is about a kind, given as plural or in full; an empty kind matches any."""
         return not kind or kind in (self.plural, self.resource)
+
+
+def describe(call: Call) -> str:
+    """A request for reports."""
+    name = f"{call.namespace}/{call.name}".strip("/")
+    number = f"write {call.write}: " if call.write else ""
+    return f"{number}{call.verb} {call.resource} {name}".rstrip()
 
 
 class ActiveFault:
@@ -60,6 +71,9 @@ class ActiveFault:
     async def after(self, call: Call, answer: Any) -> Any:
         """Called after a request was carried out: returns the response that the manager gets, or raises."""
         return answer
+
+    async def refused(self, call: Call) -> None:
+        """Called after the server refused a request, before the manager gets the error."""
 
     def stream(self, call: Call, events: Events) -> Events:
         """Called when a watch starts: returns the events that the manager gets."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from steersman.api.errors import Unreachable
+from steersman.api.errors import ApiError, Unreachable
 from steersman.client.api import Api, WatchEvent
 from steersman.client.middleware import ApiCall, Middleware
 from steersman.sim.faults.fault import Call, Events
@@ -21,9 +21,10 @@ T = TypeVar("T")
 class FaultyApi(Middleware):
     """The `Api` of one manager until its next restart. Faults apply in the order they are listed."""
 
-    def __init__(self, api: Api, injector: FaultInjector) -> None:
+    def __init__(self, api: Api, injector: FaultInjector, number: int) -> None:
         super().__init__(api)
         self._injector = injector
+        self._number = number
         self._incarnation = injector.incarnation
 
     @property
@@ -55,11 +56,11 @@ class FaultyApi(Middleware):
             await close(events)
 
     async def discover(self) -> DiscoveryResult:
-        call = self._injector.call("discover", "", "", "", "")
+        call = self._injector.call(self._number, "discover", "")
         return await self._through(call, self._api.discover)
 
     async def document(self, path: str) -> dict[str, Any]:
-        call = self._injector.call("document", "", "", "", path)
+        call = self._injector.call(self._number, "document", "", name=path)
         return await self._through(call, lambda: self._api.document(path))
 
     def _call(self, request: ApiCall, initial: bool = False) -> Call:
@@ -67,14 +68,26 @@ class FaultyApi(Middleware):
             raise Unreachable("the manager has died")
         kind = request.kind
         return self._injector.call(
-            request.method, kind.resource, kind.plural, request.namespace, request.name, initial
+            self._number, request.method, kind.resource, kind.plural, request.namespace, request.name, initial
         )
 
     async def _through(self, call: Call, send: Callable[[], Awaitable[T]]) -> T:
+        with self._injector.in_flight(call):
+            return await self._carried_out(call, send)
+
+    async def _carried_out(self, call: Call, send: Callable[[], Awaitable[T]]) -> T:
         injector = self._injector
         for active in injector.active:
             await active.before(call)
-        answer = await send()
+        if self.dead:
+            # The manager died before the request reached the server.
+            await forever()
+        try:
+            answer = await send()
+        except ApiError:
+            for active in injector.active:
+                await active.refused(call)
+            raise
         for active in injector.active:
             answer = await active.after(call, answer)
         if self.dead:

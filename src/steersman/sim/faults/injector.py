@@ -6,12 +6,13 @@ It outlives the managers of the world: requests are numbered across restarts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from steersman.api.clock import Clock
 from steersman.client.api import Api
-from steersman.sim.faults.fault import UNNUMBERED, WRITES, ActiveFault, Call, Fault
+from steersman.sim.faults.fault import UNNUMBERED, WRITES, ActiveFault, Call, Fault, describe
 from steersman.sim.world import World
 
 
@@ -36,6 +37,13 @@ class FaultInjector:
         self.managers = managers
         self.writes = 0
         """Number of numbered writes so far, across restarts."""
+        self.clients = 0
+        """Number of clients so far, across restarts."""
+        self.overlapping: list[str] = []
+        """Writes of an object that a client sent while an earlier one was under way, with their times."""
+        self._in_flight: dict[tuple[int, str, str, str], Call] = {}
+        self.requests = 0
+        """Number of all requests so far, across restarts."""
         self.incarnation = 0
         self.injected: list[str] = []
         """The faults that took effect, with their times, oldest first."""
@@ -51,7 +59,8 @@ class FaultInjector:
         """An `Api` for the current manager; it is dead once that manager crashes."""
         from steersman.sim.faults.faulty_api import FaultyApi
 
-        return FaultyApi(api, self)
+        self.clients += 1
+        return FaultyApi(api, self, self.clients)
 
     def clock(self, clock: Clock) -> Clock:
         """The clock that managers read."""
@@ -86,17 +95,44 @@ class FaultInjector:
     # -- for the wrapper ----------------------------------------------------------------------
 
     def call(
-        self, verb: str, resource: str, plural: str, namespace: str, name: str, initial: bool = False
+        self,
+        client: int,
+        verb: str,
+        resource: str,
+        plural: str = "",
+        namespace: str = "",
+        name: str = "",
+        initial: bool = False,
     ) -> Call:
         """Number a request."""
+        self.requests += 1
         write = 0
         if verb in WRITES and resource not in UNNUMBERED:
             self.writes += 1
             write = self.writes
-        call = Call(verb, resource, plural, namespace, name, write, self.incarnation, initial)
+        call = Call(
+            verb, resource, plural, namespace, name, write, self.incarnation, initial, self.requests, client
+        )
         if self.on_request is not None:
             self.on_request(call)
         return call
+
+    @contextmanager
+    def in_flight(self, call: Call) -> Iterator[None]:
+        """Around a request, from the moment it is sent until it is answered."""
+        if not call.write or not call.name:
+            yield
+            return
+        target = (call.client, call.resource, call.namespace, call.name)
+        earlier = self._in_flight.setdefault(target, call)
+        if earlier is not call:
+            now = self.world.monotonic()
+            self.overlapping.append(f"{now:.3f} {describe(call)} while {describe(earlier)} is under way")
+        try:
+            yield
+        finally:
+            if earlier is call:
+                del self._in_flight[target]
 
 
 async def forever() -> None:

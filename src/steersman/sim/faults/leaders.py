@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.kinds import LEASES
-from steersman.sim.faults.crashes import describe
-from steersman.sim.faults.fault import ActiveFault, Call, Fault
+from steersman.sim.faults.fault import ActiveFault, Call, Fault, describe
 from steersman.sim.faults.injector import FaultInjector
 
 THIEF = "thief"

@@ -14,8 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.runtime.store import revision_of
-from steersman.sim.faults.crashes import describe
-from steersman.sim.faults.fault import ActiveFault, Call, Fault
+from steersman.sim.faults.fault import ActiveFault, Call, Fault, describe
 from steersman.sim.faults.injector import FaultInjector
 
 Spoil = Callable[[Any], Any]

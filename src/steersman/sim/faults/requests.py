@@ -1,14 +1,15 @@
-"""Request faults: errors, broken connections and slow responses."""
+"""Request faults: errors, broken connections, slow responses and the latency of requests."""
 
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from steersman.api.errors import ApiError, Unreachable, from_status
-from steersman.sim.faults.crashes import describe
-from steersman.sim.faults.fault import WRITES, ActiveFault, Call, Fault
+from steersman.sim.faults.fault import WRITES, ActiveFault, Call, Fault, describe
 from steersman.sim.faults.injector import FaultInjector
 
 REASONS = {
@@ -84,6 +85,36 @@ class SlowResponse(Fault, frozen=True):
         return _Slow(self, injector)
 
 
+class RequestLatency(Fault, frozen=True):
+    """Requests of a verb about a kind take ``minimum`` to ``maximum`` seconds, drawn from the seed for each request.
+
+    Some of that time passes before the request takes effect and the rest before its response arrives. The split is drawn as
+    well: with a late effect other writes come first, with a late response watches deliver the write before its response.
+    """
+
+    minimum: float = 0.001
+    maximum: float = 0.3
+    verb: str = "write"
+    kind: str = ""
+    name: ClassVar[str] = "request_latency"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.minimum <= self.maximum < math.inf:
+            raise ValueError(
+                f"minimum and maximum must be seconds in order, not {self.minimum}, {self.maximum}"
+            )
+
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Latency(self, injector)
+
+    def draw(self, seed: int, number: int) -> tuple[float, float]:
+        """Seconds until a request takes effect, and from then until its response arrives."""
+        stream = random.Random(f"{seed}/latency/{number}")
+        total = stream.uniform(self.minimum, self.maximum)
+        effect = total * stream.choice((0.0, stream.random(), 1.0))
+        return round(effect, 6), round(total - effect, 6)
+
+
 class DiscoveryFailure(Fault, frozen=True):
     """Discovery answers 503, ``times`` times or for ``seconds``.
 
@@ -112,13 +143,18 @@ class _MatchingRequests(ActiveFault):
         self._kind = kind
         self.count = 0
 
-    def matches(self, call: Call) -> bool:
+    def concerns(self, call: Call) -> bool:
+        """Whether the fault is about a request."""
         verb = self._verb
         if verb in ("write", "read"):
             matching = (call.verb in WRITES) == (verb == "write")
         else:
             matching = verb in ("", call.verb)
-        if not matching or not call.about(self._kind):
+        return matching and call.about(self._kind)
+
+    def matches(self, call: Call) -> bool:
+        """Whether the fault is about a request, which is counted."""
+        if not self.concerns(call):
             return False
         self.count += 1
         return True
@@ -190,3 +226,31 @@ class _Slow(_MatchingRequests):
         if self.matches(call) and fault.nth <= self.count < fault.nth + fault.times:
             self._injector.record(f"{fault.seconds:g} s delay for {describe(call)}")
             await asyncio.sleep(fault.seconds)
+
+
+class _Latency(_MatchingRequests):
+    """Waits before and after each request. The times of a request depend on its number alone."""
+
+    def __init__(self, fault: RequestLatency, injector: FaultInjector) -> None:
+        super().__init__(fault.verb, fault.kind)
+        self._fault = fault
+        self._injector = injector
+
+    def _draw(self, call: Call) -> tuple[float, float]:
+        return self._fault.draw(self._injector.world.seed, call.number)
+
+    async def before(self, call: Call) -> None:
+        if not self.matches(call):
+            return
+        if self.count == 1:
+            # Of the others the trace has the durations; a line for each would hide the other faults.
+            self._injector.record(f"requests take {self._fault.minimum:g} s to {self._fault.maximum:g} s")
+        await asyncio.sleep(self._draw(call)[0])
+
+    async def after(self, call: Call, answer: Any) -> Any:
+        await self.refused(call)
+        return answer
+
+    async def refused(self, call: Call) -> None:
+        if self.concerns(call):
+            await asyncio.sleep(self._draw(call)[1])

@@ -12,7 +12,13 @@ from steersman.sim.faults.fault import Fault
 from steersman.sim.faults.leaders import LeaseDeleted, LeaseStolen, TwoLeaders
 from steersman.sim.faults.lossy_watches import CoalescedEvents, DroppedEvents, UndecodableEvents
 from steersman.sim.faults.objects import CorruptedField, MalformedObject
-from steersman.sim.faults.requests import ConnectionReset, DiscoveryFailure, ErrorResponse, SlowResponse
+from steersman.sim.faults.requests import (
+    ConnectionReset,
+    DiscoveryFailure,
+    ErrorResponse,
+    RequestLatency,
+    SlowResponse,
+)
 from steersman.sim.faults.watches import DuplicatedEvents, FrozenWatch, SlowWatch, WatchCut
 
 ALL: tuple[type[Fault], ...] = (
@@ -23,6 +29,7 @@ ALL: tuple[type[Fault], ...] = (
     ErrorResponse,
     ConnectionReset,
     SlowResponse,
+    RequestLatency,
     DiscoveryFailure,
     FrozenWatch,
     SlowWatch,
