@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from steersman.api.kinds import Container, ObjectMeta, Pod, PodSpec, PodStatus, ResourceRequirements
@@ -27,9 +28,10 @@ from steersman.api.kinds.quota import (
 from steersman.api.kinds.services import Service, ServicePort, ServiceSpec
 from steersman.controllers.resourcequota import Observation, controller, new_status, resource_of, usage
 from steersman.intent.actions import List, UpdateStatus
+from steersman.intent.controller import Change
 from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.cluster import Cluster
-from steersman.testing.decision_driver import walk
+from steersman.testing.decision_driver import StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -269,3 +271,161 @@ def test_a_quota_in_a_cluster_says_what_is_used_and_gives_back_what_goes() -> No
         cluster.settle()
         used = cluster.get("ResourceQuota", "limits").status.used
         assert (used["pods"], used["requests.cpu"], used["count/deployments.apps"]) == ("0", "0", "0")
+
+
+# -- upstream's rows ------------------------------------------------------------------------------
+
+
+def sized(cpu: str = "", memory: str = "", phase: str = "Running", priority: str = "") -> Pod:
+    requests = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value}
+    containers = (Container(name="ctr", resources=ResourceRequirements(requests=requests)),)
+    return Pod(
+        metadata=ObjectMeta(name="p", namespace="d"),
+        spec=PodSpec(containers=containers, priorityClassName=priority),
+        status=PodStatus(phase=phase),
+    )
+
+
+FAILED = sized("100m", "1Gi", "Failed")
+PLAIN = (sized("100m", "1Gi"), sized("100m", "1Gi"), FAILED)
+BEST_EFFORT = (sized(), sized(), FAILED)
+PRIORITIES = (sized("500m", "50Gi", priority="high"), sized("100m", "1Gi", priority="low"), FAILED)
+EFFORT = ("BestEffort",)
+HARD = {"cpu": "3", "memory": "100Gi", "pods": "5"}
+
+
+def priority(operator: str, *values: str) -> ScopeSelector:
+    return _chosen("PriorityClass", operator, *values)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "selector", "pods", "used"),
+    [
+        (EFFORT, None, PLAIN, ("0", "0", "0")),
+        (EFFORT, None, BEST_EFFORT, ("0", "0", "2")),
+        ((), priority("Exists"), PLAIN, ("0", "0", "0")),
+        ((), priority("Exists"), PRIORITIES, ("600m", "51Gi", "2")),
+        ((), priority("In", "high", "low"), PRIORITIES, ("600m", "51Gi", "2")),
+        ((), priority("In", "high"), PRIORITIES, ("500m", "50Gi", "1")),
+        ((), priority("In", "low"), PRIORITIES, ("100m", "1Gi", "1")),
+        ((), priority("NotIn", "high"), PRIORITIES, ("100m", "1Gi", "1")),
+        ((), priority("In", "random"), PRIORITIES, ("0", "0", "0")),
+        ((), priority("NotIn", "random"), PLAIN, ("200m", "2Gi", "2")),
+        ((), priority("DoesNotExist"), PLAIN, ("200m", "2Gi", "2")),
+        ((), None, PLAIN, ("200m", "2Gi", "2")),
+    ],
+)
+def test_the_status_has_the_usage_of_the_pods_in_scope(
+    scopes: tuple[str, ...], selector: ScopeSelector | None, pods: tuple[Pod, ...], used: tuple[str, ...]
+) -> None:
+    of = ResourceQuota(
+        metadata=ObjectMeta(name="quota", namespace="d"),
+        spec=ResourceQuotaSpec(hard=HARD, scopes=scopes, scopeSelector=selector),
+    )
+    actions, _ = walk(controller.decide(Observation(of, {"pods": pods}, {}, ()), NOW))
+    wanted = ResourceQuotaStatus(hard=HARD, used=dict(zip(HARD, used, strict=True)))
+    assert actions == [UpdateStatus(of, wanted)]
+
+
+@pytest.mark.parametrize(
+    ("before", "written"),
+    [
+        (ResourceQuotaStatus(hard={"cpu": "3"}, used={"cpu": "0"}), True),
+        (ResourceQuotaStatus(hard={"cpu": "0"}), True),
+        (ResourceQuotaStatus(hard={"cpu": "4"}), True),
+        (ResourceQuotaStatus(hard={"cpu": "4"}, used={"cpu": "0"}), False),
+        (ResourceQuotaStatus(hard={"cpu": "4", "memory": "1"}, used={"cpu": "0"}), True),
+        (ResourceQuotaStatus(hard={"cpu": "4000m"}, used={"cpu": "0"}), False),
+    ],
+    ids=[
+        "limit raised",
+        "limit and usage missing",
+        "usage missing",
+        "same",
+        "limit removed",
+        "spelt otherwise",
+    ],
+)
+def test_the_status_is_written_where_limits_or_usage_differ(
+    before: ResourceQuotaStatus, written: bool
+) -> None:
+    of = ResourceQuota(
+        metadata=ObjectMeta(name="rq", namespace="d"),
+        spec=ResourceQuotaSpec(hard={"cpu": "4"}),
+        status=before,
+    )
+    actions, _ = walk(controller.decide(Observation(of, {"pods": ()}, {}, ()), NOW))
+    wanted = ResourceQuotaStatus(hard={"cpu": "4"}, used={"cpu": "0"})
+    assert actions == ([UpdateStatus(of, wanted)] if written else [])
+
+
+CPU = {"cpu": "1", "requests.cpu": "1", "limits.cpu": "1", "pods": "1"}
+P1 = ("high-priority", "1", "Running")
+P2 = ("high-priority", "1", "Succeeded")
+P3 = ("low-priority", "1", "Running")
+P4 = ("high-priority", "", "Failed")
+HIGH = priority("In", "high-priority")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "selector", "pods", "used"),
+    [
+        ((), None, (), {}),
+        (
+            (),
+            None,
+            (("", "1", "Running"), ("", "1", "Running")),
+            {**dict.fromkeys(CPU, "2"), "count/pods": "2"},
+        ),
+        ((), None, (("", "1", "Running"), ("", "1", "Succeeded")), {**CPU, "count/pods": "2"}),
+        ((), HIGH, (P1, P2, P3), {**CPU, "count/pods": "2"}),
+        (("PriorityClass",), HIGH, (P1, P2, P3), {**CPU, "count/pods": "2"}),
+        (("PriorityClass", "BestEffort"), HIGH, (P1, P2, P3, P4), {"count/pods": "1"}),
+    ],
+    ids=["none", "running", "one has ended", "selected", "scope and selector", "two scopes and a selector"],
+)
+def test_usage_is_summed_over_the_pods_in_every_scope(
+    scopes: tuple[str, ...],
+    selector: ScopeSelector | None,
+    pods: tuple[tuple[str, str, str], ...],
+    used: dict[str, str],
+) -> None:
+    names = (*CPU, "count/pods")
+    made = []
+    for class_, cpu, phase in pods:
+        amounts = {"cpu": cpu} if cpu else {}
+        resources = ResourceRequirements(requests=amounts, limits=amounts)
+        spec = PodSpec(containers=(Container(name="c", resources=resources),), priorityClassName=class_)
+        made.append(Pod(metadata=ObjectMeta(name="p"), spec=spec, status=PodStatus(phase=phase)))
+    found = counted(quota(*names, scopes=scopes, selector=selector), *made)
+    assert found == {**dict.fromkeys(names, "0"), **used}
+
+
+NODE_PORT = Service(spec=ServiceSpec(type="NodePort", ports=(ServicePort(),)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "looked"),
+    [
+        (pod("2"), pod("2"), False),
+        (pod("2"), pod("2", "Succeeded"), True),
+        (pod("2", "Succeeded"), pod("2", "Failed"), False),
+        (pod("2"), pod("2", activeDeadlineSeconds=5), True),
+        (pod("2", activeDeadlineSeconds=5), pod("2"), True),
+        (pod("2", activeDeadlineSeconds=5), pod("2", activeDeadlineSeconds=9), False),
+        (pod("2"), pod("3"), True),
+        (pod("2"), None, True),
+        (None, pod("2"), False),
+        (NODE_PORT, Service(spec=ServiceSpec(type="ClusterIP")), True),
+        (NODE_PORT, NODE_PORT, False),
+        (NODE_PORT, None, True),
+    ],
+)
+def test_a_change_that_gives_something_back_is_a_reason_to_count(old: Any, new: Any, looked: bool) -> None:
+    of = quota("pods", "services", "requests.cpu")
+    caches = StaticCaches(controller, of)
+    number = 1 if isinstance(old or new, Pod) else 2
+    # Each is in the namespace of the quota.
+    old, new = (msgspec.structs.replace(each, metadata=of.metadata) if each else None for each in (old, new))
+    keys = list(controller.watches[number].to(caches, Change(old, new)))
+    assert bool(keys) is looked

@@ -79,7 +79,8 @@ class TerminatedPods(msgspec.Struct, frozen=True):
 
 
 def is_terminated(pod: Pod) -> bool:
-    return pod.status.phase not in ("", "Pending", "Running", "Unknown")
+    # As upstream: a pod without a phase counts as terminated.
+    return pod.status.phase not in ("Pending", "Running", "Unknown")
 
 
 def observe(
@@ -163,16 +164,14 @@ async def _force_delete(
             not_patched[uid] = outcome
     patched = [pod for pod in pods if pod.metadata.uid not in not_patched]
     deleted = await _all(Delete(pod, grace=0) for pod in patched)
-    errors = list(not_patched.values())
+    outcomes = dict(zip((pod.metadata.uid for pod in patched), deleted, strict=True)) | not_patched
+    errors = [outcome for outcome in outcomes.values() if isinstance(outcome, Failed)]
     for pod in pods:
-        if pod.metadata.uid in not_patched:
-            await Measure(ERRORS, labels=(pod.metadata.namespace, cause))
-    for pod, outcome in zip(patched, deleted, strict=True):
-        if isinstance(outcome, Failed):
-            errors.append(outcome)
-        await Measure(
-            ERRORS if isinstance(outcome, Failed) else DELETED, labels=(pod.metadata.namespace, cause)
-        )
+        labels = (pod.metadata.namespace, cause)
+        # As upstream: a pod that could not be deleted counts in both.
+        await Measure(DELETED, labels=labels)
+        if isinstance(outcomes[pod.metadata.uid], Failed):
+            await Measure(ERRORS, labels=labels)
     for outcome in errors:
         # A pod that is gone needs nothing more. Any other error fails the round, which is then tried again:
         # there is no poll that would find the pod later.

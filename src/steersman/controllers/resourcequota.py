@@ -183,6 +183,9 @@ def _usage_changed(caches: Caches, change: Change[Any]) -> Iterable[Key]:
 
 def _usage_differs(resource: str, old: Any, new: Any) -> bool:
     rules = evaluator(resource)
+    if resource == SERVICES.resource:
+        # Their status changes often, and counts for nothing.
+        return bool(rules.usage(old) != rules.usage(new))
     if resource == PODS.resource:
         if (old.metadata.deletionTimestamp is None) != (new.metadata.deletionTimestamp is None):
             return True

@@ -15,6 +15,8 @@ from steersman.api.quota.scopes import claim_matches_scope, matches_no_scope, po
 ONE = Quantity.parse("1")
 COUNT = "count/"
 BY_CLASS = ".storageclass.storage.k8s.io/"
+DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+"""Begins the name of the extended resource that stands for the devices of a class."""
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _POD_NAMES = (
@@ -75,7 +77,7 @@ def _compute(requests: Amounts, limits: Amounts) -> Amounts:
         if name.startswith("hugepages-"):
             used[name] = requests[name]
             used[f"requests.{name}"] = requests[name]
-        elif "/" in name and "kubernetes.io/" not in name:
+        elif _is_extended(name):
             used[f"requests.{name}"] = requests[name]
     return used
 
@@ -84,7 +86,12 @@ def _applies_to_pods(name: str) -> bool:
     if name in _POD_NAMES or name.startswith(("hugepages-", "requests.hugepages-")):
         return True
     extended = name.removeprefix("requests.")
-    return extended != name and "/" in extended and "kubernetes.io/" not in extended
+    return extended != name and _is_extended(extended)
+
+
+def _is_extended(name: str) -> bool:
+    """Whether a resource is an extended one: of a vendor, or of a device class."""
+    return ("/" in name and "kubernetes.io/" not in name) or name.startswith(DEVICE_CLASS)
 
 
 def _missing_resources(pod: Any, names: Iterable[str]) -> str:
