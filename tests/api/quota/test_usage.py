@@ -10,11 +10,12 @@ import pytest
 from steersman.api import kinds
 from steersman.api.generated import core_v1
 from steersman.api.kinds import quota as views
+from steersman.api.kinds.services import Service
 from steersman.api.quantity import Quantity
 from steersman.api.quota.usage import evaluator
 
 PODS = (core_v1.Pod, kinds.Pod)
-SERVICES = (core_v1.Service, views.Service)
+SERVICES = (core_v1.Service, Service)
 CLAIMS = (core_v1.PersistentVolumeClaim, views.PersistentVolumeClaim)
 DEVICE_CLAIMS = (views.ResourceClaim,)
 
