@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -156,8 +157,6 @@ def fuzz_by_coverage(session: Session, atheris: Any, seed: int) -> None:
             session.run(data)
         except Finding as finding:
             leave(FOUND, finding)
-        except KeyboardInterrupt:
-            leave(INTERRUPTED)
         if session.over:
             leave(0)
 
@@ -165,6 +164,9 @@ def fuzz_by_coverage(session: Session, atheris: Any, seed: int) -> None:
         finish(session, finding)
         # libFuzzer would take an exception for a crash and dump its state.
         os._exit(code)
+
+    # An exception would be lost where it is raised outside of Python's frames.
+    signal.signal(signal.SIGINT, lambda number, frame: leave(INTERRUPTED))
 
     def mutate(data: bytes, max_size: int, _seed: int) -> bytes:
         # Half of the mutations are libFuzzer's own, which know what other inputs were compared with.

@@ -35,7 +35,8 @@ def check(data: bytes) -> None:
     for line in lines:
         name, _, value = line.partition(":")
         headers.add(name, value.strip())
-    code = int(status) if status.isascii() and status.isdigit() and len(status) == 3 else 500
+    code = int(status) if status.isascii() and status.isdigit() and len(status) == 3 else 0
+    code = code if code >= 100 else 500
     seconds = retry_after(headers)
     assert seconds is None or (seconds >= 0 and math.isfinite(seconds))
     check_error(error_from_response(*REQUEST, code, headers, body), code, body)
