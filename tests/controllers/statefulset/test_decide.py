@@ -386,3 +386,31 @@ def test_where_several_may_miss_several_are_updated_and_it_is_counted() -> None:
         (2, (NAMESPACE, "web", "OrderedReady")),
         (0, (NAMESPACE, "web", "OrderedReady")),
     ]
+
+
+# -- which revisions are its own ----------------------------------------------------------------
+
+
+def of_another(revision: ControllerRevision) -> ControllerRevision:
+    owner = replace(revision.metadata.ownerReferences[0], name="db", uid="db-uid")
+    return replace(revision, metadata=replace(revision.metadata, ownerReferences=(owner,)))
+
+
+FIRST, SECOND = kept(SET, "first", 1), kept(stateful(2, "v2"), "second", 2)
+OTHERS, ORPHAN = of_another(kept(SET, "others", 3)), kept(stateful(2, "v3"), "orphan", 3, owned=False)
+
+
+@pytest.mark.parametrize(
+    ("known", "own"),
+    [
+        pytest.param((), [], id="none"),
+        pytest.param((FIRST, SECOND), ["first", "second"], id="all"),
+        pytest.param((FIRST, SECOND, OTHERS), ["first", "second"], id="not another's"),
+        pytest.param((FIRST, SECOND, ORPHAN), ["first", "orphan", "second"], id="orphans"),
+    ],
+)
+def test_revisions_are_its_own_or_orphans(known: tuple[ControllerRevision, ...], own: list[str]) -> None:
+    seen = controller.see(StaticCaches(controller, SET, *known), KEY)
+    assert seen is not None
+    found = (*seen.revisions, *seen.orphan_revisions)
+    assert sorted(one.metadata.name for one in found) == own
