@@ -76,8 +76,10 @@ HARDY = {
 STORY = (
     daemonset("plain"),
     daemonset("rolled", updateStrategy=rolling(1), revisionHistoryLimit=1),
-    daemonset("shared", updateStrategy=rolling("50%")),
-    daemonset("surging", updateStrategy=rolling(0, "50%"), minReadySeconds=1),
+    daemonset("shared", updateStrategy=rolling("50%"), minReadySeconds=1),
+    # Without minReadySeconds: upstream wakes up for a surging pod that has been ready for long enough only where no
+    # earlier wake-up of its set is due, and forgets it otherwise.
+    daemonset("surging", updateStrategy=rolling(0, "50%")),
     daemonset("manual", updateStrategy={"type": "OnDelete"}, revisionHistoryLimit=0),
     daemonset("picky", {"nodeSelector": {"disk": "ssd"}}),
     daemonset("hardy", HARDY),

@@ -19,7 +19,7 @@ from steersman.manager.configz import configz, flagz
 from steersman.manager.flag_table import FLAGS, described
 from steersman.manager.flags import usage
 from steersman.manager.options import read as options_of
-from tests.harness.child_process import until
+from tests.harness.child_process import Child, until
 from tests.harness.envtest import ASSETS, MANAGER, RealPlane
 
 
@@ -178,7 +178,7 @@ def page(port: int, path: str) -> str:
         connection.request("GET", path)
         response = connection.getresponse()
         return response.read().decode() if response.status == 200 else ""
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return ""
     finally:
         connection.close()
@@ -223,17 +223,43 @@ ODD = [
 SHOWN = re.compile(r"^([a-z0-9-]+)(?:: |:|=| )(.*)$")
 
 
-def test_values_are_shown_as_the_reference_shows_them(plane: RealPlane) -> None:
+def hold_lease(plane: RealPlane, namespace: str) -> None:
+    """Hold the lease of a manager that is only to answer: its controllers, with such odd settings, never start."""
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "kube-controller-manager", "namespace": namespace},
+        "spec": {"holderIdentity": "the test", "leaseDurationSeconds": 86400},
+    }
+    plane.kubectl("create", "-f", "-", stdin=json.dumps(lease))
+
+
+def answer(port: int, path: str, child: Child) -> str:
+    """What a manager answers, as soon as it does."""
+    found: list[str] = []
+
+    def answered() -> bool:
+        found[:] = [page(port, path)]
+        return bool(found[0])
+
+    until(answered, child, 60, f"{path} is shown")
+    return found[0]
+
+
+def test_values_are_shown_as_the_reference_shows_them(plane: RealPlane, namespace: str) -> None:
     port = plane.free_port()
     always = [
         "--authorization-always-allow-paths=/flagz,/configz",
+        f"--leader-elect-resource-namespace={namespace}",
         f"--secure-port={port}",
         "--permit-port-sharing",
     ]
+    hold_lease(plane, namespace)
     child = plane.manager(*ODD, *always, binary="kube-controller-manager")
-    until(lambda: bool(page(port, "/configz")), child, 60, "its configuration is shown")
-    shown, configuration = page(port, "/flagz"), json.loads(page(port, "/configz"))
-    child.end()
+    try:
+        shown, configuration = answer(port, "/flagz", child), json.loads(answer(port, "/configz", child))
+    finally:
+        child.end()
     lines = shown.splitlines()[3:]
     theirs: dict[str, str] = {
         match[1]: match[2] for line in lines if (match := SHOWN.match(line)) is not None
