@@ -150,7 +150,7 @@ async def play(target: Target, chapters: Mapping[str, Sequence[Any]]) -> dict[st
                     target.compact()
                     continue
                 try:
-                    answer = await _send(await session(ask.user), target.url, ask, known)
+                    answer = await send(await session(ask.user), target.url, ask, known)
                 except aiohttp.ServerDisconnectedError:
                     answer = {"code": 0, "headers": CIMultiDict(), "body": "hangs up"}
                 except (aiohttp.ClientError, TimeoutError) as error:
@@ -173,7 +173,7 @@ async def _set_up(session: aiohttp.ClientSession, url: str, namespace: str) -> N
             assert answer.status == 201, await answer.text()
 
 
-async def _send(session: aiohttp.ClientSession, url: str, ask: Any, known: Mapping[str, str]) -> Answer:
+async def send(session: aiohttp.ClientSession, url: str, ask: Any, known: Mapping[str, str]) -> Answer:
     target = yarl.URL(url + _filled(ask.path, known, quote), encoded=True)
     headers = {name: _filled(value, known) for name, value in ask.headers.items()}
     data: Any = ask.body

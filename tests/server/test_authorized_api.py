@@ -10,8 +10,6 @@ import pytest
 from steersman.api.errors import Forbidden, NotFound
 from steersman.api.generated import load
 from steersman.client.api import Api
-from steersman.server.admission import Plugins
-from steersman.server.admission.role_escalation import RoleEscalation
 from steersman.server.auth.rbac import GROUP, RBACAuthorizer, follow
 from steersman.server.auth.users import authenticated, service_account_user
 from steersman.server.authorized_api import AuthorizedApi
@@ -36,7 +34,6 @@ def world() -> Iterator[World]:
 @pytest.fixture
 def authorizer(world: World) -> RBACAuthorizer:
     authorizer = world.server.authorizer = follow(world.server.store)
-    world.server.extend(Plugins((RoleEscalation(authorizer),)))
     return authorizer
 
 

@@ -9,8 +9,21 @@ import msgspec
 import pytest
 
 from steersman.api.errors import Forbidden
+from steersman.api.generated.certificates_v1 import (
+    CertificateSigningRequest,
+    CertificateSigningRequestCondition,
+    CertificateSigningRequestSpec,
+    CertificateSigningRequestStatus,
+)
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.generated.rbac_v1 import PolicyRule, Role
+from steersman.api.generated.rbac_v1 import (
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    Role,
+    RoleRef,
+    Subject,
+)
 from steersman.client.kubeconfig import load
 from steersman.server.auth.attributes import Attributes
 from steersman.server.auth.users import APISERVER, User
@@ -19,6 +32,7 @@ from steersman.server.bootstrap_objects import install_roles
 from steersman.server.server import Server
 from tests.harness import verbs
 from tests.harness.fake_clock import FakeClock
+from tests.real.scenario import CSR
 
 
 @pytest.fixture
@@ -67,6 +81,63 @@ def test_the_control_plane_itself_may_grant_and_others_only_what_they_hold(serve
     grant("ours", APISERVER)
     with pytest.raises(Forbidden, match="not currently held"):
         grant("theirs", User("stranger"))
+
+
+def _bind(server: Server, name: str, rule: PolicyRule, user: User) -> None:
+    """Gives a user a rule at the cluster scope."""
+    group = "rbac.authorization.k8s.io"
+    meta, find = ObjectMeta(name=name), server.registry.find
+    verbs.create(server, find(group, "v1", "clusterroles"), "", ClusterRole(metadata=meta, rules=(rule,)))
+    subject = Subject(apiGroup=group, kind="User", name=user.name)
+    ref = RoleRef(apiGroup=group, kind="ClusterRole", name=name)
+    binding = ClusterRoleBinding(metadata=meta, roleRef=ref, subjects=(subject,))
+    verbs.create(server, find(group, "v1", "clusterrolebindings"), "", binding)
+
+
+def test_a_fork_prevents_escalation_by_its_own_roles(server: Server) -> None:
+    bootstrap_server(server)
+    fork, joe = server.fork(), User("joe")
+    held = {
+        server: PolicyRule(apiGroups=("",), resources=("pods",), verbs=("get",)),
+        fork: PolicyRule(apiGroups=("",), resources=("secrets",), verbs=("get",)),
+    }
+    for each, rule in held.items():
+        _bind(each, "held", rule, joe)
+    for each, own in held.items():
+        resource = each.registry.find("rbac.authorization.k8s.io", "v1", "roles")
+        for name, rule in (("pods", held[server]), ("secrets", held[fork])):
+            made = Role(metadata=ObjectMeta(name=name), rules=(rule,))
+            if rule is own:
+                verbs.create(each, resource, "default", made, user=joe)
+                continue
+            with pytest.raises(Forbidden, match="not currently held"):
+                verbs.create(each, resource, "default", made, user=joe)
+
+
+def test_a_fork_authorizes_approvals_by_its_own_roles(server: Server) -> None:
+    bootstrap_server(server)
+    fork, joe = server.fork(), User("joe")
+    _bind(
+        fork,
+        "approver",
+        PolicyRule(apiGroups=("certificates.k8s.io",), resources=("signers",), verbs=("approve",)),
+        joe,
+    )
+    approved = CertificateSigningRequestCondition(type="Approved", status="True", reason="Fine")
+    for each in (server, fork):
+        resource = each.registry.find("certificates.k8s.io", "v1", "certificatesigningrequests")
+        spec = CertificateSigningRequestSpec(
+            request=CSR["request"], signerName=CSR["signerName"], usages=("client auth",)
+        )
+        made = verbs.create(
+            each, resource, "", CertificateSigningRequest(metadata=ObjectMeta(name="r"), spec=spec)
+        )
+        wanted = msgspec.structs.replace(made, status=CertificateSigningRequestStatus(conditions=(approved,)))
+        if each is fork:
+            verbs.update(each, resource, "", "r", wanted, subresource="approval", user=joe)
+            continue
+        with pytest.raises(Forbidden, match="not permitted to approve"):
+            verbs.update(each, resource, "", "r", wanted, subresource="approval", user=joe)
 
 
 def test_a_dry_run_writes_nothing(server: Server) -> None:

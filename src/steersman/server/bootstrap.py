@@ -26,8 +26,6 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.signing_keys import KeySet
 from steersman.client.tls import load_certificate
 from steersman.server import admission
-from steersman.server.admission.certificates import allowed_by
-from steersman.server.admission.role_escalation import RoleEscalation
 from steersman.server.auth.authentication import Authenticator
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
 from steersman.server.auth.rbac import RBACAuthorizer, follow
@@ -68,9 +66,8 @@ def bootstrap_server(
     ``disabled_plugins`` names admission plugins to leave out. Returns the authorizer.
     """
     server.extend(establishing.install)
-    authorizer = server.authorizer = follow(server.store)
-    plugins = admission.default(allows=allowed_by(authorizer)).without(*disabled_plugins).plugins
-    server.extend(admission.Plugins((*plugins, RoleEscalation(authorizer))))
+    server.extend(_follow_roles)
+    server.extend(admission.default().without(*disabled_plugins))
     for name in NAMESPACES:
         _create(server, "namespaces", "", Namespace(metadata=ObjectMeta(name=name)))
     install_roles(server)
@@ -79,7 +76,13 @@ def bootstrap_server(
         meta = ObjectMeta(name="extension-apiserver-authentication", namespace="kube-system")
         data = {"client-ca-file": client_ca.decode()}
         _create(server, "configmaps", "kube-system", ConfigMap(metadata=meta, data=data))
-    return authorizer
+    assert server.authorizer is not None
+    return server.authorizer
+
+
+def _follow_roles(server: Server) -> None:
+    """Authorizes by the roles and bindings of a server. A fork follows its own."""
+    server.authorizer = follow(server.store)
 
 
 def _create(server: Server, plural: str, namespace: str, obj: Any) -> None:

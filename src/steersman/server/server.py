@@ -120,7 +120,7 @@ class Server:
         return table
 
     def fork(self, clock: Clock | None = None, names: Random | None = None) -> Server:
-        """A server with the same state that goes on separately. Auth is not taken along."""
+        """A server with the same state that goes on separately. Only what extends the server is taken along."""
         fork = Server(clock or self.clock, store=self.store.fork(), names=names or self._names)
         fork.registry = self.registry.fork()
         fork._expiries = {name: deque(due) for name, due in self._expiries.items()}

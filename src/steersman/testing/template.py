@@ -15,7 +15,6 @@ from steersman.controllers import CONTROLLERS
 from steersman.intent import settings as flags
 from steersman.intent.controller import Controller
 from steersman.server import admission
-from steersman.server.admission.role_escalation import RoleEscalation
 from steersman.server.auth.rbac import RBACAuthorizer, follow, policies
 from steersman.server.bootstrap_objects import install_roles
 from steersman.server.local import LocalApi
@@ -126,14 +125,14 @@ def _served(server: Server, controller: Controller[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RbacPlugins(admission.Plugins):
-    """Admission plugins with role escalation checks. Each fork of a server follows its own roles."""
+    """Admission plugins of a server with RBAC. Each fork of a server follows its own roles."""
 
     first: list[tuple[Server, RBACAuthorizer]] = field(default_factory=list)
     """The first server: most forks have the same roles, so its rules are reused."""
 
     def __call__(self, server: Server) -> None:
         rights = server.authorizer = follow(server.store, self._known(server))
-        admission.Plugins((*self.plugins, RoleEscalation(rights)))(server)
+        admission.Plugins(self.plugins)(server)
         if not self.first:
             self.first.append((server, rights))
         metrics.install(server)

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.api.errors import BadRequest, Forbidden
 from steersman.server.auth.attributes import Attributes, Decision
-from steersman.server.auth.impersonation import impersonate, requested_user
+from steersman.server.auth.impersonation import impersonate, last_modes, requested_user
 from steersman.server.auth.users import NODE_NAME, User, service_account_user
 
 SENDER = User("sue")
@@ -264,3 +264,14 @@ def test_the_constrained_way_is_tried_before_the_old_one() -> None:
         "impersonate-on:user-info:list :pods ns/",
     )
     assert impersonate(everything, LISTING, User("bob")).constraint == "impersonate:user-info"
+
+
+def test_the_way_that_last_allowed_a_sender_is_tried_first_and_refuses_in_its_words() -> None:
+    rights, last = Rights("impersonate :users bob"), last_modes()
+    assert impersonate(rights, LISTING, User("bob"), last).constraint == ""
+    rights.asked.clear()
+    with pytest.raises(Forbidden, match='User "sue" cannot impersonate resource "users"'):
+        impersonate(rights, LISTING, User("eve"), last)
+    assert rights.asked == ["impersonate :users eve", "impersonate-on:user-info:list :pods ns/"]
+    with pytest.raises(Forbidden, match="cannot impersonate-on:user-info:list"):
+        impersonate(rights, LISTING._replace(user=User("tim")), User("eve"), last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steersman.http.target import flag, parse_target
-from steersman.server.http.request_info import RequestInfo, request_info
+from steersman.server.http.request_info import RequestInfo, UnknownRequest, request_info
 
 
 def asked(method: str, target: str) -> RequestInfo:
@@ -14,6 +14,20 @@ def asked(method: str, target: str) -> RequestInfo:
 
 
 ROWS = {
+    "HEAD /api/v1/namespaces/a/pods/b": ("get", "", "v1", "a", "pods", "b", ""),
+    "HEAD /api/v1/pods": ("list", "", "v1", "", "pods", "", ""),
+    "GET /api/v1/proxy/namespaces/a/pods/b/log": ("proxy", "", "v1", "a", "pods", "b", ""),
+    "POST /api/v1/watch/pods": ("watch", "", "v1", "", "pods", "", ""),
+    "GET /api/v1/pods?limit=few&fieldSelector=metadata.name%3Db": ("list", "", "v1", "", "pods", "", ""),
+    "GET /api/v1/pods?labelSelector=)&fieldSelector=metadata.name%3Db": (
+        "list",
+        "",
+        "v1",
+        "",
+        "pods",
+        "",
+        "",
+    ),
     "GET /api/v1/pods": ("list", "", "v1", "", "pods", "", ""),
     "GET /api/v1/pods?watch=true": ("watch", "", "v1", "", "pods", "", ""),
     "GET /api/v1/pods?watch=false": ("list", "", "v1", "", "pods", "", ""),
@@ -123,12 +137,23 @@ def test_a_path_is_taken_apart_as_upstream_does(request_: str) -> None:
         "/apis/apps",
         "/apis/apps/v1",
         "/version",
-        "//api/v1/pods",
         "/healthz/x/y",
     ],
 )
 def test_other_paths_are_for_no_resource(path: str) -> None:
     assert asked("GET", path) == RequestInfo("get", path, False)
+
+
+def test_two_slashes_at_the_beginning_are_authorized_as_one_and_not_found() -> None:
+    made = asked("GET", "//api/v1/pods")
+    assert (made.resource, made.verb, made.plural, made.routed) == (True, "list", "pods", False)
+    assert asked("GET", "/api/v1/pods").routed
+
+
+@pytest.mark.parametrize("path", ["/api/v1/watch", "/apis/apps/v1/proxy/"])
+def test_a_verb_alone_is_no_request(path: str) -> None:
+    with pytest.raises(UnknownRequest, match="unable to determine kind and namespace from url"):
+        asked("GET", path)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steersman.server.admission.certificates import (
-    Allows,
     CertificateApproval,
     CertificateSigning,
     CertificateSubjectRestriction,
-    always_allowed,
 )
 from steersman.server.admission.chain import Chain, WebhookWarnings
 from steersman.server.admission.default_classes import DefaultIngressClass, DefaultStorageClass
@@ -52,8 +50,8 @@ class Plugins:
         return Plugins(tuple(plugin for plugin in self.plugins if plugin.name not in names))
 
 
-def default(*, cidr: str = CIDR, allows: Allows = always_allowed) -> Plugins:
-    """All plugins, in upstream's order. ``allows`` decides which users may act for a signer."""
+def default(*, cidr: str = CIDR) -> Plugins:
+    """All plugins, in upstream's order."""
     return Plugins(
         (
             LimitRanger(),
@@ -66,8 +64,8 @@ def default(*, cidr: str = CIDR, allows: Allows = always_allowed) -> Plugins:
             StorageObjectInUseProtection(),
             PersistentVolumeClaimResize(),
             RuntimeClass(),
-            CertificateApproval(allows),
-            CertificateSigning(allows),
+            CertificateApproval(),
+            CertificateSigning(),
             CertificateSubjectRestriction(),
             DefaultIngressClass(),
             ServiceAllocation(cidr),

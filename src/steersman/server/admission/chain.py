@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin, PodPlugin, forbidden_error
 from steersman.server.admission.pod_template_memo import PodTemplateMemo
+from steersman.server.auth.attributes import Authorizer
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes, BeforeWrite, Reaction, Server
 from steersman.server.storage.store import object_key
@@ -29,6 +30,10 @@ class StoreListers:
         self._pools: dict[str, dict[Any, str]] = {"ips": {}, "ports": {}}
         self._held: dict[str, tuple[tuple[str, Any], ...]] = {}
         """By Service: its addresses and ports."""
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        return self.server.authorizer
 
     @property
     def random(self) -> Random:

@@ -9,11 +9,17 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from steersman.api.generated.core_v1 import PodSpec
 from steersman.server import status_errors
+from steersman.server.auth.attributes import Authorizer
 from steersman.server.server import AdmissionAttributes, BeforeWrite
 
 
 class Listers(Protocol):
     """The objects and allocations plugins look up. Resources have the names of their tables."""
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """The authorizer of the server; None where every request is allowed."""
+        ...
 
     @property
     def random(self) -> Random:

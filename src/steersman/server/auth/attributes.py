@@ -54,10 +54,7 @@ def authorize(authorizer: Authorizer | None, attributes: Attributes) -> None:
 
 def forbidden(attributes: Attributes, reason: str = "") -> Forbidden:
     """The 403 for a request that is not allowed."""
-    detail = _request_text(attributes)
-    # Upstream escapes HTML, since a browser might show the message.
-    for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
-        detail = detail.replace(mark, entity)
+    detail = escape_html(_request_text(attributes))
     if reason:
         detail = f"{detail}: {reason}"
     if attributes.path is not None:
@@ -73,6 +70,11 @@ def forbidden(attributes: Attributes, reason: str = "") -> Forbidden:
         reason="Forbidden",
         details={key: value for key, value in details.items() if value},
     )
+
+
+def escape_html(text: str) -> str:
+    """A text with the marks of HTML escaped, as upstream escapes them: a browser might show the message."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _request_text(attributes: Attributes) -> str:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.errors import Forbidden
 from steersman.api.label_syntax import subdomain_errors
 from steersman.server import status_errors
@@ -45,7 +46,7 @@ class Impersonated(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """One mode of constrained impersonation."""
+    """One mode of impersonation: a kind of user, or the old permission for all of them."""
 
     name: str
     applies: Callable[[User, User], bool]
@@ -100,25 +101,44 @@ def _printed(user: User) -> str:
 # -- authorization ----------------------------------------------------------------------------
 
 
-def impersonate(authorizer: Authorizer, attributes: Attributes, target: User) -> Impersonated:
+LastModes: TypeAlias = BoundedCache[str, str]
+"""By sender: the name of the mode that last allowed it to impersonate a user."""
+
+
+def last_modes() -> LastModes:
+    """Remembers modes of as many senders as upstream does."""
+    return BoundedCache(10_000)
+
+
+def impersonate(
+    authorizer: Authorizer, attributes: Attributes, target: User, last: LastModes | None = None
+) -> Impersonated:
     """The user to carry a request out as. Raises `Forbidden` if its sender may not impersonate ``target``.
 
-    ``attributes`` are those of the request with its sender. All modes are tried; if none allows it, the first
-    error is raised.
+    ``attributes`` are those of the request with its sender. All modes are tried, the one that last allowed this sender
+    first, which is the cheapest; if none allows it, the first error is raised.
     """
+    sender = attributes.user
+    known = last.get(sender.name) if last is not None else None
     refusal: Forbidden | None = None
-    for mode in _MODES:
-        if mode.applies(target, attributes.user):
-            try:
-                return _constrained(authorizer, attributes, target, mode.name)
-            except Forbidden as error:
-                refusal = refusal or error
-    try:
-        return Impersonated(
-            _check_target(authorizer, attributes.user, target, "impersonate", constrained=False)
-        )
-    except Forbidden as error:
-        raise refusal or error from None
+    for mode in sorted(_MODES, key=lambda mode: mode.name != known) if known is not None else _MODES:
+        if not mode.applies(target, sender):
+            continue
+        try:
+            if mode.name == _LEGACY:
+                found = Impersonated(
+                    _check_target(authorizer, sender, target, "impersonate", constrained=False)
+                )
+            else:
+                found = _constrained(authorizer, attributes, target, mode.name)
+        except Forbidden as error:
+            refusal = refusal or error
+            continue
+        if last is not None and mode.name != known:
+            last.put(sender.name, mode.name)
+        return found
+    assert refusal is not None, "one mode always applies"
+    raise refusal
 
 
 def _constrained(authorizer: Authorizer, attributes: Attributes, target: User, mode: str) -> Impersonated:
@@ -230,6 +250,7 @@ def _extra_error(key: str, values: tuple[str, ...]) -> str:
 # -- modes ------------------------------------------------------------------------------------
 
 _ASSOCIATED = "associated-node"
+_LEGACY = "legacy"
 
 
 def _has_name_only(target: User) -> bool:
@@ -257,5 +278,6 @@ _MODES = (
     Mode(
         "user-info", lambda target, sender: not _is_node(target, sender) and not _is_account(target, sender)
     ),
+    Mode(_LEGACY, lambda target, sender: True),
 )
 """Modes, in the order in which they are tried."""

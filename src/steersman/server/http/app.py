@@ -34,8 +34,8 @@ from steersman.server.http.handlers import (
     is_served,
 )
 from steersman.server.http.metrics import RequestLabels
-from steersman.server.http.nonresource import handle_nonresource, not_found
-from steersman.server.http.request_info import RequestInfo, request_info
+from steersman.server.http.nonresource import handle_nonresource, not_found, unknown_request
+from steersman.server.http.request_info import RequestInfo, UnknownRequest, request_info
 from steersman.server.http.responses import (
     Response,
     compressed,
@@ -55,6 +55,7 @@ _log = logging.getLogger(__name__)
 R = TypeVar("R", Response, StreamingResponse, Response | StreamingResponse)
 
 _COLLECTION_VERBS = ("list", "watch", "deletecollection")
+_READS = ("get", "list", "watch")
 _WRITES = ("create", "update", "patch", "delete", "deletecollection")
 _CACHE_CONTROL = "no-cache, private"
 _GRACE = 5.0
@@ -137,7 +138,10 @@ class ApiServer:
 
     async def _handle(self, http: HttpRequest) -> HttpResponse | StreamingResponse:
         path, query = parse_target(http.raw_path)
-        info = request_info(http.method, path, query)
+        try:
+            info = request_info(http.method, path, query)
+        except UnknownRequest as error:
+            return self._reply(http, unknown_request(http.raw_path, str(error)), [])
         ctx: Context | None = None
         try:
             user, warnings = self._authenticate(http)
@@ -218,7 +222,8 @@ class ApiServer:
         if any(name.startswith("impersonate-") for name in http.headers):
             impersonated = requested_user(http.headers.items())
             if impersonated is not None:
-                user = impersonate(authorizer, attributes, impersonated).user
+                modes = self.state.impersonation_modes
+                user = impersonate(authorizer, attributes, impersonated, modes).user
                 attributes = _attributes(user, info)
         authorize(authorizer, attributes)
         return user
@@ -227,6 +232,8 @@ class ApiServer:
 
     async def _route(self, ctx: Context) -> Response | StreamingResponse:
         info = ctx.info
+        if not info.routed:
+            return not_found()
         if not info.resource:
             return handle_nonresource(ctx)
         gate = ctx.server.store.write_gate
@@ -280,7 +287,13 @@ class ApiServer:
         lacks_namespace = resource.namespaced and not info.scoped and info.verb in _WRITES
         # Objects are created without a name in the path; every other verb for one object needs it.
         wrong_name = single and not info.subresource and named == (info.verb == "create")
-        if info.verb not in verbs or lacks_namespace or wrong_name:
+        if info.verb_in_path and info.verb not in verbs:
+            return routing_error(404)
+        # A verb of reading is what HEAD, and any method of a watch by its path, are authorized for.
+        wrong_method = (
+            info.verb in _READS and ctx.http.method != "GET" and info.subresource not in KUBELET_SUBRESOURCES
+        )
+        if info.verb not in verbs or lacks_namespace or wrong_name or wrong_method:
             return routing_error(405)
         return resource
 

@@ -12,6 +12,7 @@ from steersman.api.generated import resources
 from steersman.http.request import HttpRequest
 from steersman.http.target import Query, wants_pretty
 from steersman.server.apply.options import manager_name
+from steersman.server.auth.impersonation import LastModes, last_modes
 from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import User
 from steersman.server.codec.encoding import EncodingCache
@@ -41,6 +42,7 @@ class AppState(msgspec.Struct, eq=False):
     """Awaited before a write is acknowledged: returns once the write is on disk."""
     encoded: EncodingCache = field(default_factory=EncodingCache)
     metrics: Metrics = field(default_factory=Metrics)
+    impersonation_modes: LastModes = field(default_factory=last_modes)
 
 
 class Context(msgspec.Struct):

@@ -151,7 +151,7 @@ def _update(ctx: Context, resource: Resource, raw: bytes) -> Response:
 def _patch(ctx: Context, resource: Resource, raw: bytes) -> Response:
     info, patch_type = ctx.info, request_body.media_type(ctx.content_type)
     if patch_type not in patching.PATCH_TYPES:
-        if info.subresource and resource.type in CODECS:
+        if resource.type in CODECS:
             raise status_errors.unsupported_media_type(patching.JSON, patching.MERGE, APPLY_YAML)
         return routing_error(415)
     options = query_options.write_options(ctx.query, "PatchOptions")

@@ -11,6 +11,7 @@ import msgspec
 from steersman.api.errors import ApiError, NotAcceptable, NotFound
 from steersman.api.prometheus import CONTENT_TYPE
 from steersman.http.target import first
+from steersman.server.auth.attributes import escape_html
 from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import JSON, YAML
 from steersman.server.discovery import documents
@@ -18,6 +19,7 @@ from steersman.server.discovery.documents import AGGREGATED, EncodedDocument
 from steersman.server.discovery.openapi import binary
 from steersman.server.http.context import Context
 from steersman.server.http.responses import END, Response, document_response, encoded, routing_error
+from steersman.server.status_errors import quote
 
 VERSION = "v1.36.4"
 """The version of Kubernetes that this server implements."""
@@ -41,11 +43,15 @@ _PATHS = (
 )
 
 
+_ANY_METHOD = ("healthz", "livez", "metrics", "readyz")
+"""Paths that upstream serves whatever the method is."""
+
+
 def handle_nonresource(ctx: Context) -> Response:
     """Any request that is not for a resource."""
     path = ctx.info.path
     parts = path.strip("/").split("/")
-    if ctx.info.verb not in ("get", "head"):
+    if ctx.info.verb not in ("get", "head") and parts[0] not in _ANY_METHOD:
         return routing_error(405) if parts[0] in ("api", "apis", "version") else not_found()
     match parts:
         case [""]:
@@ -79,6 +85,13 @@ def not_found() -> Response:
     """The plain 404 of a path that is not served."""
     headers = (("X-Content-Type-Options", "nosniff"),)
     return Response(b"404 page not found\n", 404, "text/plain; charset=utf-8", headers)
+
+
+def unknown_request(target: str, why: str) -> Response:
+    """The plain 500 of a path of which neither the verb nor the resource can be told."""
+    text = f"Internal Server Error: {quote(target)}: failed to create RequestInfo: {why}, {target}\n"
+    headers = (("X-Content-Type-Options", "nosniff"),)
+    return Response(escape_html(text).encode(), 500, "text/plain; charset=utf-8", headers)
 
 
 def _indented(made: Any) -> Response:

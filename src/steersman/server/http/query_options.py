@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from steersman.api.errors import BadRequest
 from steersman.api.generated import meta_v1
 from steersman.api.go_yaml import MalformedDocument
+from steersman.api.label_selectors import parse_selector
 from steersman.http.target import Query, first, flag
 from steersman.server import status_errors
 from steersman.server.apply.options import validate_field_manager
@@ -65,6 +67,17 @@ def list_options(query: Query, *, watch: bool = False) -> ListOptions:
     if wrong:
         raise status_errors.invalid(_META, "ListOptions", "", wrong)
     return options
+
+
+def list_options_decode(query: Query) -> bool:
+    """Whether the options of a list can be decoded. As upstream, no right to one name is used for those that cannot."""
+    try:
+        _number(query, "limit")
+        _number(query, "timeoutSeconds")
+        parse_selector(first(query, "labelSelector"))
+    except (BadRequest, ValueError):
+        return False
+    return True
 
 
 def _list_problems(options: ListOptions) -> list[FieldError]:

@@ -120,6 +120,12 @@ class Registry:
         """The resources that are not built in."""
         return tuple(resource for key, resource in self._resources.items() if key not in self._rows)
 
+    def plural_of(self, group: str, version: str, kind: str) -> str:
+        """The plural of a kind that is served at a version; empty if there is none."""
+        served: list[Resource | Row] = [*self._resources.values(), *self._rows.values()]
+        names = (group, version, kind)
+        return next((each.plural for each in served if (each.group, each.version, each.kind) == names), "")
+
     def built_in(self, group: str, plural: str = "") -> bool:
         """Whether a resource is built in at any version, or, without ``plural``, any resource of the group."""
         return any(row[0] == group and plural in ("", row[2]) for row in self._rows)

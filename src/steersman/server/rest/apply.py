@@ -12,7 +12,7 @@ from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.codec.convert import to_struct
 from steersman.server.rest.create import create
 from steersman.server.rest.request import Request, Result, check_identity
-from steersman.server.rest.update import change
+from steersman.server.rest.update import change, may_create
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
 
@@ -39,7 +39,7 @@ def apply(server: Server, request: Request, configuration: Mapping[str, Any]) ->
             where = f"{namespace}/{name}; {resource.group}/{resource.version}, Kind={resource.kind}"
             raise ServerError(f"failed to convert new object ({where}) to proper version: {error}") from None
 
-    if not request.subresource and server.table(resource).get(object_key(namespace, name)) is None:
+    if may_create(request) and server.table(resource).get(object_key(namespace, name)) is None:
         new = make(None)
         if new.metadata.uid:
             raise status_errors.conflict(

@@ -12,10 +12,10 @@ from steersman.server import status_errors
 from steersman.server.admission import namespace_lifecycle
 from steersman.server.apply.deferred_owners import StoredManagedFields
 from steersman.server.apply.field_manager import field_manager_for
-from steersman.server.auth.attributes import Attributes, authorize
 from steersman.server.registry import object_meta
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import WriteContext
+from steersman.server.rest.authorization import authorize_create, authorize_grant, field_errors
 from steersman.server.rest.request import Request, server_request
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
@@ -44,9 +44,10 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
             owners = field_manager_for(resource).created(resource.serve(stored), request.field_manager, now)
         return resource.serve(create(server, replace(request, resource=resource.hub), stored, owners))
     if owners is None:
-        owners = field_manager_for(resource).created(obj, request.field_manager, now)
+        owners = field_manager_for(resource, request.subresource).created(obj, request.field_manager, now)
     if server.admission:
         obj = server.admit("CREATE", resource, "", namespace, given.name, obj, None, request.user)
+    authorize_grant(server, request, obj)
     given = obj.metadata
     name, key = _name(server, resource, namespace, given.name, given.generateName)
     meta = object_meta.meta_for_create(
@@ -59,13 +60,14 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
         generation=1 if strategy.changes_generation is not None else given.generation,
     )
     obj = strategy.prepare_for_create(replace(obj, metadata=meta), WriteContext(now, request.user))
-    wrong = strategy.rules.create(obj, namespaced=resource.namespaced)
+    wrong = field_errors(
+        server, request, obj, None, strategy.rules.create(obj, namespaced=resource.namespaced)
+    )
     if wrong:
         raise status_errors.invalid(resource.group, resource.kind, name, wrong)
     if given.resourceVersion:
         raise ServerError("resourceVersion should not be set on objects to be created")
-    if request.verb != "create":
-        _authorize_create(server, request, namespace, name)
+    authorize_create(server, request)
     settle = server.validate("CREATE", resource, "", namespace, name, obj, None, request.user)
     existing = server.table(resource).get(key)
     if existing is not None:
@@ -78,17 +80,6 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
 def create_as_server(server: Server, resource: Resource, namespace: str, obj: Any) -> Any:
     """Stores an object that the server makes of its own accord. Its fields have no owner."""
     return create(server, server_request("create", resource, namespace), obj)
-
-
-def _authorize_create(server: Server, request: Request, namespace: str, name: str) -> None:
-    """Refuses an update or apply that would create an object, unless its user may create it."""
-    resource = request.resource
-    # A namespace is within itself, so roles there may be about it.
-    scope = name if resource.id == "namespaces" else namespace
-    authorize(
-        server.authorizer,
-        Attributes(request.user, "create", resource.group, resource.plural, "", scope, name),
-    )
 
 
 def _namespace(resource: Resource, requested: str, given: str) -> str:

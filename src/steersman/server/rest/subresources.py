@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from steersman.api.errors import BadRequest, ServerError
+from steersman.api.errors import ServerError
 from steersman.api.generated.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
 from steersman.api.generated.core_v1 import Binding, Pod, PodCondition
 from steersman.api.generated.meta_v1 import ObjectMeta
@@ -18,6 +18,7 @@ from steersman.server.codec.convert import CODECS
 from steersman.server.registry.pod import set_condition
 from steersman.server.registry.strategy import replace_all
 from steersman.server.rest.apply import apply
+from steersman.server.rest.authorization import authorize_stream
 from steersman.server.rest.patch import JSON, MERGE, STRATEGIC, patched_struct
 from steersman.server.rest.request import Request, check_identity
 from steersman.server.rest.update import change
@@ -227,6 +228,7 @@ def connect(server: Server, request: Request, container: str = "") -> None:
     checks come first, in upstream's words.
     """
     resource, subresource = request.resource, request.subresource
+    authorize_stream(server, request)
     found = server.get(resource, request.namespace, request.name)
     if isinstance(found, Pod) and subresource != "proxy":
         if subresource != "portforward":
@@ -234,7 +236,7 @@ def connect(server: Server, request: Request, container: str = "") -> None:
         if not found.spec.nodeName:
             if subresource == "log":
                 return
-            raise BadRequest(f"pod {request.name} does not have a host assigned")
+            raise status_errors.bad_request(f"pod {request.name} does not have a host assigned")
     raise ServerError(
         f"{resource.plural}/{subresource} is not available: "
         "the nodes of this control plane are simulated, there is no kubelet to ask",
@@ -249,8 +251,8 @@ def _check_container(pod: Pod, container: str) -> None:
     names = [each.name for each in (*spec.initContainers, *spec.containers)]
     names += [each.name for each in spec.ephemeralContainers]
     if container and container not in names:
-        raise BadRequest(f"container {container} is not valid for pod {name}")
+        raise status_errors.bad_request(f"container {container} is not valid for pod {name}")
     if not container and len(spec.containers) > 1:
-        raise BadRequest(
+        raise status_errors.bad_request(
             f"a container name must be specified for pod {name}, choose one of: [{' '.join(names)}]"
         )

@@ -15,6 +15,7 @@ from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.registry import graceful_deletion, object_meta
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import PrepareForUpdate, WriteContext
+from steersman.server.rest.authorization import authorize_grant, field_errors
 from steersman.server.rest.create import create
 from steersman.server.rest.listing import parse_uint64
 from steersman.server.rest.request import Request, Result, check_identity
@@ -32,7 +33,7 @@ def update(server: Server, request: Request, obj: Any) -> Result:
     """
     resource, given = request.resource, obj.metadata
     check_identity(request, given.namespace, given.name)
-    if resource.strategy.allow_create_on_update and not request.subresource:
+    if resource.strategy.allow_create_on_update and may_create(request):
         existing = server.table(resource).get(object_key(request.namespace, request.name))
         if existing is None:
             if given.uid:
@@ -42,6 +43,12 @@ def update(server: Server, request: Request, obj: Any) -> Result:
             fresh = replace(obj, metadata=replace(given, resourceVersion=""))
             return Result(create(server, request, fresh), created=True)
     return Result(change(server, request, lambda old: obj, uid=given.uid))
+
+
+def may_create(request: Request) -> bool:
+    """Whether an update or apply of an absent object can create it, which upstream does also by its status."""
+    part = request.subresource
+    return not part or (part == "status" and request.resource.strategy.allow_create_on_update)
 
 
 def prepare_for(resource: Resource, subresource: str) -> PrepareForUpdate:
@@ -92,6 +99,7 @@ def change(
         namespace_lifecycle.updating(server, namespace)
     if server.admission:
         new = server.admit("UPDATE", resource, subresource, namespace, name, new, old, request.user)
+    authorize_grant(server, request, new, old)
     version = new.metadata.resourceVersion
     if not version or version == "0":
         if not strategy.allow_unconditional_update:
@@ -116,7 +124,13 @@ def change(
         and strategy.changes_generation(new, old)
     ):
         new = replace(new, metadata=replace(new.metadata, generation=was.generation + 1))
-    wrong = strategy.rules.update(new, old, subresource, namespaced=resource.namespaced)
+    wrong = field_errors(
+        server,
+        request,
+        new,
+        old,
+        strategy.rules.update(new, old, subresource, namespaced=resource.namespaced),
+    )
     if wrong:
         raise status_errors.invalid(resource.group, resource.kind, name, wrong)
     settle = server.validate("UPDATE", resource, subresource, namespace, name, new, old, request.user)
