@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from steersman.api.cron import Schedule, ScheduleSyntaxError, parse, time_zone
 
@@ -96,6 +97,13 @@ def test_a_time_that_never_comes(schedule: str) -> None:
         ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
         ("1/2/3 * * * *", "too many slashes: 1/2/3"),
         ("x * * * *", 'failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax'),
+        (
+            "9999999999999999999 * * * *",
+            'failed to parse int from 9999999999999999999: strconv.Atoi: parsing "9999999999999999999": '
+            "value out of range",
+        ),
+        ("\x7f * * * *", 'failed to parse int from \x7f: strconv.Atoi: parsing "\\x7f": invalid syntax'),
+        ("TZ=../x * * * * *", "provided bad location ../x: time: invalid location name"),
         ("@often", "unrecognized descriptor: @often"),
         ("@every soon", 'failed to parse duration @every soon: time: invalid duration "soon"'),
         (
@@ -160,3 +168,25 @@ def test_hours_that_are_skipped_at_once_are_those_that_would_be_one_by_one(
 
     slowly = Slowly(parsed.minute, parsed.hour, parsed.day, parsed.month, parsed.weekday, parsed.zone)
     assert parsed.next(after) == slowly.next(after)
+
+
+@pytest.mark.parametrize("text", [", * * * *", "* , * * *", "* * * , *"])
+def test_a_field_of_commas_matches_nothing_and_no_hour_is_tried(text: str) -> None:
+    class CountingZone(tzinfo):
+        asked = 0
+
+        def utcoffset(self, at: datetime | None) -> timedelta:
+            self.asked += 1
+            return timedelta()
+
+        def dst(self, at: datetime | None) -> timedelta:
+            return timedelta()
+
+        def tzname(self, at: datetime | None) -> str:
+            return "counting"
+
+    schedule = parse(text)
+    assert isinstance(schedule, Schedule)
+    zone = CountingZone()
+    assert replace(schedule, zone=zone).next(datetime(2026, 1, 1, tzinfo=UTC)) is None
+    assert zone.asked < 10

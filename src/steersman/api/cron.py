@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from steersman.api.go_duration import parse_duration
+from steersman.api.go_quote import quote
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -67,6 +68,9 @@ class Schedule(msgspec.Struct, frozen=True):
 
     def next(self, after: datetime) -> datetime | None:
         """Return the next time after ``after`` in UTC, or None."""
+        if not (self.minute.values and self.hour.values and self.month.values):
+            # A field of commas alone is valid and matches nothing: no need to try every hour of five years.
+            return None
         at = after.astimezone(UTC).replace(microsecond=0) + timedelta(seconds=1)
         last = at.astimezone(self.zone).year + YEARS
         while True:
@@ -147,6 +151,8 @@ def time_zone(name: str) -> tzinfo:
     """Return a time zone by name. Raises `LookupError` with upstream's message."""
     if name in ("", "UTC", "Local"):
         return UTC
+    if name[0] in "/\\" or ".." in re.split(r"[/\\]", name):
+        raise LookupError("time: invalid location name")
     try:
         if all(map(_is_zone_part, name.split("/"))):
             return ZoneInfo(name)
@@ -212,11 +218,13 @@ def _range(text: str, least: int, most: int, names: tuple[str, ...]) -> tuple[ra
 def _number(text: str, names: tuple[str, ...] = (), least: int = 0) -> int:
     if text.lower() in names:
         return names.index(text.lower()) + least
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+    match = re.fullmatch(r"([+-]?)0*([0-9]+)", text, re.ASCII)
+    if match is None or len(match[2]) > 18:
+        why = "invalid syntax" if match is None else "value out of range"
         raise ScheduleSyntaxError(
-            f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
+            f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: {why}"
         )
-    number = int(text)
+    number = int(match[1] + match[2])
     if number < 0:
         raise ScheduleSyntaxError(f"negative number ({number}) not allowed: {text}")
     return number

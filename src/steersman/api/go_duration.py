@@ -4,36 +4,61 @@ from __future__ import annotations
 
 import re
 
-from steersman.api.go_quote import quote
-
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
 """Nanoseconds."""
 _UNITS["h"] = 60 * _UNITS["m"]
-_PART = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+)(?P<unit>[^0-9.]*)")
+_PART = re.compile(r"(?P<whole>[0-9]*)(?P<fraction>\.[0-9]*)?(?P<unit>[^0-9.]*)")
+_LIMIT = 2**63
+"""Nanoseconds that no duration reaches but the most negative one."""
+_MAX_DIGITS = 20
+"""Digits of a number, without zeros in front, that may still be below the limit."""
 
 
 def parse_duration(text: str) -> float:
     """Return the seconds of a duration; a bare ``0`` is allowed. Raises `ValueError` with Go's message.
 
-    The result fits Go's 64 bits of nanoseconds: it is below 2**63 nanoseconds, about 292 years.
+    As in Go the result is a whole number of nanoseconds, each part truncated, within 64 bits: about 292 years.
     """
     sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
     if rest == "0":
         return 0.0
-    total, end = 0.0, 0
-    for part in _PART.finditer(rest):
-        if part.start() != end:
-            break
+    invalid = ValueError(f"time: invalid duration {_quote(text)}")
+    if not rest:
+        raise invalid
+    total = position = 0
+    while position < len(rest):
+        part = _PART.match(rest, position)
+        if part is None or not (part["whole"] or (part["fraction"] or ".") != "."):
+            raise invalid
+        whole = part["whole"].lstrip("0")
+        if len(whole) > _MAX_DIGITS or int(whole or "0") > _LIMIT:
+            raise invalid
         unit = part["unit"]
         if not unit:
-            raise ValueError(f"time: missing unit in duration {quote(text)}")
+            raise ValueError(f"time: missing unit in duration {_quote(text)}")
         if unit not in _UNITS:
-            raise ValueError(f"time: unknown unit {quote(unit)} in duration {quote(text)}")
-        total += float(part["number"]) * _UNITS[unit]
-        end = part.end()
-    if not rest or end != len(rest) or total >= 2**63:
-        raise ValueError(f"time: invalid duration {quote(text)}")
+            raise ValueError(f"time: unknown unit {_quote(unit)} in duration {_quote(text)}")
+        total += int(whole or "0") * _UNITS[unit] + _fraction(part["fraction"], _UNITS[unit])
+        if total > _LIMIT:
+            raise invalid
+        position = part.end()
+    if total == _LIMIT and sign > 0:
+        raise invalid
     return sign * total / 10**9
+
+
+def _fraction(text: str | None, unit: int) -> int:
+    """The nanoseconds of a fraction such as ``.5`` of a unit, truncated."""
+    digits = (text or ".")[1 : _MAX_DIGITS + 1]
+    return int(digits) * unit // 10 ** len(digits) if digits else 0
+
+
+def _quote(text: str) -> str:
+    """A text as Go's package time quotes it: with every byte beyond ASCII escaped, and no letter for control characters."""
+    return '"' + "".join(_QUOTED.get(byte) or chr(byte) for byte in text.encode("utf-8", "replace")) + '"'
+
+
+_QUOTED = {byte: f"\\x{byte:02x}" for byte in (*range(0x20), *range(0x80, 0x100))} | {34: '\\"', 92: "\\\\"}
 
 
 def format_duration(seconds: float) -> str:

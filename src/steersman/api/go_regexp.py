@@ -1,6 +1,8 @@
-"""Regular expressions of schemas, matched by RE2 as in Go: in time linear in the text, whatever the pattern is.
+r"""Regular expressions of schemas, matched by RE2 as in Go: in time linear in the text, whatever the pattern is.
 
 The errors for invalid patterns are those of Go's regexp package, which parses the same syntax.
+
+differs: names of Unicode classes are spelled as in the standard; Go 1.25 also finds ``\p{gREEK}`` and ``\p{Letter}``.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ _CODES = {
 
 _BYTE = "\\C"
 """Matches one byte in C++. Go does not have it, since half a character is no text."""
+_HUGE_COUNT = re.compile(r"\{(?:0|[1-9][0-9]*)(?:,(?:0|[1-9][0-9]*)?)?\}")
+_CHARACTER_CLASS = re.compile(r"\[\^?\]?(?:\[:\^?[a-z]+:\]|[^\]])*\]")
+_MAX_COUNT_DIGITS = 8
+"""Digits of a count; C++ takes a longer one for text, and Go refuses it."""
 _ESCAPES_AND_QUOTES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\[^CQ]", re.DOTALL)
 
 
@@ -59,7 +65,20 @@ def compile_pattern(pattern: str) -> Pattern:
         raise _invalid(pattern, error.args[0]) from None
     if _BYTE in pattern and _BYTE in _ESCAPES_AND_QUOTES.sub("", pattern):
         raise InvalidPattern("invalid escape sequence", _BYTE)
+    if (where := _huge_count(pattern)) is not None:
+        raise InvalidPattern("invalid repeat count", where)
     return compiled
+
+
+def _huge_count(pattern: str) -> str | None:
+    """The repetition whose count has too many digits for either library."""
+    if "{" not in pattern:
+        return None
+    plain = _CHARACTER_CLASS.sub("", _ESCAPES_AND_QUOTES.sub("", pattern))
+    for match in _HUGE_COUNT.finditer(plain):
+        if any(len(count) > _MAX_COUNT_DIGITS for count in match[0].strip("{}").split(",")):
+            return match[0]
+    return None
 
 
 def _invalid(pattern: str, message: bytes | str) -> InvalidPattern:

@@ -7,6 +7,7 @@ read here, so that no input reaches PyYAML's own constructors, which recurse and
 
 from __future__ import annotations
 
+import binascii
 import json
 import math
 import re
@@ -184,6 +185,24 @@ _PLAIN = "plain"
 """The tag of scalars without quotes and without a tag: their text decides about their type."""
 
 
+_RESOLVED_TAGS = frozenset(f"{_TAG}{name}" for name in ("bool", "int", "float", "null", "timestamp"))
+"""The tags that a text must agree with. A scalar with any other tag is a string."""
+_TAGS_OF_TYPES = {bool: "bool", int: "int", float: "float", str: "str", type(None): "null"}
+_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+    r"(?:[Tt ][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?(?: ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?)?"
+)
+
+
+def _decode_binary(text: str) -> str:
+    try:
+        # Go ignores line breaks, and no other characters.
+        raw = binascii.a2b_base64(text.replace("\r", "").replace("\n", ""), strict_mode=True)
+    except ValueError:
+        raise MalformedDocument("yaml: !!binary value contains invalid base64 data") from None
+    return raw.decode("utf-8", "replace")
+
+
 def _resolve_scalar(text: str) -> Any:
     """The value of a plain scalar, by the rules of Go's YAML library."""
     if text in _CONSTANTS:
@@ -258,19 +277,30 @@ class _Constructor:
             raise _too_many_nodes()
 
     def _scalar(self, tag: str, text: str) -> Any:
-        if tag in (f"{_TAG}str", f"{_TAG}binary"):
-            return text
-        if tag != _PLAIN and not tag.startswith(_TAG):
+        if tag == f"{_TAG}binary":
+            return _decode_binary(text)
+        if tag != _PLAIN and tag not in _RESOLVED_TAGS:
             return text
         value = _resolve_scalar(text)
         if isinstance(value, float) and not math.isfinite(value):
             shown = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
             raise MalformedDocument(f"json: unsupported value: {shown}")
-        return float(value) if tag == f"{_TAG}float" and type(value) is int else value
+        if tag == _PLAIN:
+            return value
+        if tag == f"{_TAG}float" and type(value) is int and value < 2**63:
+            return float(value)
+        if tag == f"{_TAG}timestamp" and _TIMESTAMP.fullmatch(text):
+            return text
+        resolved = _TAGS_OF_TYPES[type(value)]
+        if tag != f"{_TAG}{resolved}":
+            raise MalformedDocument(
+                f"yaml: cannot decode !!{resolved} `{text}` as a !!{tag.removeprefix(_TAG)}"
+            )
+        return value
 
     def _mapping(self, node: _Mapping, mapping: dict[str, Any]) -> dict[str, Any]:
         for key, part in node.pairs():
-            if key.tag == _PLAIN and key.value == "<<":
+            if key.value == "<<" and key.tag in (_PLAIN, f"{_TAG}merge"):
                 self._merge(part, mapping)
                 continue
             key_value = self.value(key)

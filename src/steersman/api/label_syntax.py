@@ -6,6 +6,8 @@ import json
 import re
 from functools import lru_cache
 
+from steersman.api.go_quote import quote
+
 _NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
@@ -94,4 +96,9 @@ def path_segment_errors(name: str) -> tuple[str, ...]:
 
 def invalid(path: str, value: object, detail: str) -> str:
     """Format a field error as upstream does: ``key: Invalid value: "a b": …``."""
-    return f"{path}: Invalid value: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}: {detail}"
+    shown = (
+        quote(value)
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    )
+    return f"{path}: Invalid value: {shown}: {detail}"
