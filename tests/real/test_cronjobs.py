@@ -197,6 +197,10 @@ async def tell(stage: Any) -> None:
 
 
 async def tell_late(stage: Any) -> None:
+    await stage.create(CRONJOBS, cron("first", YEARLY))
+    await running(stage, await stage.until(CRONJOBS, "first", bool), "first-before")
+    # From now on the manager watches, so that it sees the schedules change.
+    await stage.told("UnexpectedJob", "first")
     await stage.create(CRONJOBS, *LATE)
     names = [one["metadata"]["name"] for one in LATE]
     for name in names:
