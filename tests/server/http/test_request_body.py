@@ -1,4 +1,4 @@
-"""Request bodies in protobuf."""
+"""Request bodies in protobuf, and in JSON with invalid characters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 
 from steersman.api.errors import BadRequest, UnsupportedMediaType
 from steersman.api.generated import load
-from steersman.server.codec.negotiation import PROTOBUF
+from steersman.server.apply.schema import DEDUCED
+from steersman.server.codec.negotiation import JSON, PROTOBUF
 from steersman.server.http import query_options, request_body
 
 DEPLOYMENT = bytes.fromhex("6b3873000a150a07617070732f7631120a4465706c6f796d656e7412070a050a03776562")
@@ -44,3 +45,19 @@ def test_options_of_a_deletion_may_be_protobuf() -> None:
 def test_options_of_a_deletion_that_are_cut_short_are_refused() -> None:
     with pytest.raises(BadRequest, match="unexpected EOF"):
         query_options.delete_options({}, ORPHAN[:-1])
+
+
+@pytest.mark.parametrize(
+    ("image", "decoded"), [(b"\\ud800", "\ufffd"), (b"\xff", "\ufffd"), (b'i"}]},"\x96":{"a":[{"b":"', "i")]
+)
+def test_invalid_characters_in_json_are_replaced(image: bytes, decoded: str) -> None:
+    raw = b'{"kind":"Pod","apiVersion":"v1","spec":{"containers":[{"name":"c","image":"%b"}]}}' % image
+    made = request_body.decode(load("", "v1", "Pod").type, "", "v1", "Pod", raw, JSON)
+    assert made.spec.containers[0].image == decoded
+
+
+def test_invalid_characters_beside_a_duplicate_field_of_a_patch_are_replaced() -> None:
+    checks = request_body.FieldChecks("Warn", [])
+    raw = b'{"data":{"a":"\xff","a":"b"}}'
+    assert request_body.decode_patch(raw, DEDUCED, checks) == {"data": {"a": "b"}}
+    assert checks.warnings == ['duplicate field "data.a"']

@@ -30,15 +30,23 @@ class NumberOutOfRange(MalformedDocument):
 
 def decode_json(raw: bytes) -> Any:
     """Decodes a JSON document. Raises `MalformedDocument`."""
+    return decode_valid_json(raw)[0]
+
+
+def decode_valid_json(raw: bytes) -> tuple[Any, bytes]:
+    """A JSON document, and its text with only valid characters, for those who decode it again.
+
+    Raises `MalformedDocument`.
+    """
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _check_json(raw)
         # Only the encoding of characters is invalid: decode it with replacement characters, as Go does.
-        replaced = _replace_lone_surrogates(replace_invalid_utf8(raw))
+        replaced = _replace_lone_surrogates(raw.decode("utf-8", "replace").encode())
         if replaced == raw:
             raise MalformedDocument(str(error)) from None
-        return decode_json(replaced)
+        return decode_valid_json(replaced)
     except RecursionError:
         raise MalformedDocument(f"invalid character '{{' {MAX_DEPTH_EXCEEDED}") from None
     # Every level has a bracket, so few documents have to be measured.
@@ -46,7 +54,7 @@ def decode_json(raw: bytes) -> Any:
         raise MalformedDocument(f"invalid character '{{' {MAX_DEPTH_EXCEEDED}")
     if _has_long_number(raw):
         _check_json(raw)
-    return document
+    return document, raw
 
 
 _FLOAT64_DIGITS = 309
@@ -110,11 +118,6 @@ def _check_json(raw: bytes) -> None:
 def _shortened(literal: str) -> str:
     # differs: upstream repeats all digits.
     return literal if len(literal) <= 64 else f"{literal[:64]}..."
-
-
-def replace_invalid_utf8(raw: bytes) -> bytes:
-    """UTF-8 with a replacement character for each invalid sequence, as Go decodes it."""
-    return raw.decode("utf-8", "replace").encode()
 
 
 _ESCAPE = re.compile(

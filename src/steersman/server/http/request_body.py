@@ -30,10 +30,9 @@ from steersman.server.codec.convert import CODECS, micro_time_paths, to_struct
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.codec.json_yaml import (
     NumberOutOfRange,
-    decode_json,
+    decode_valid_json,
     decode_yaml,
     predecode_yaml,
-    replace_invalid_utf8,
 )
 from steersman.server.codec.negotiation import JSON, PROTOBUF, YAML
 from steersman.server.registry.resources import Resource
@@ -127,7 +126,7 @@ def _read(
     doubled: tuple[str, ...] = ()
     try:
         if form == JSON:
-            document = decode_json(raw)
+            document, raw = decode_valid_json(raw)
         else:
             document, doubled = decode_yaml(raw)
     except NumberOutOfRange as error:
@@ -144,8 +143,6 @@ def _read(
     _check_kind(type_, group, version, kind, document, raw)
     try:
         made = to_struct(type_, raw if form == JSON else document)
-    except UnicodeDecodeError:
-        return _read(type_, group, version, kind, replace_invalid_utf8(raw), form, schema)
     except ValueError as error:
         raise field_validation.undecodable_body(
             kind, version, _mistake(type_, document) or str(error)
@@ -289,7 +286,7 @@ def decode_patch(
                     field_validation.warning_texts(field_validation.apply_strict_errors(doubled))
                 )
             return document
-        document = decode_json(raw)
+        document, raw = decode_valid_json(raw)
     except MalformedDocument as error:
         raise status_errors.bad_request(
             f"error decoding YAML: error converting YAML to JSON: {error}"
