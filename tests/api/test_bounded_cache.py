@@ -7,7 +7,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.bounded_cache import BoundedCache, ExpiringCache
+from steersman.api.bounded_cache import MAX_SHORT, BoundedCache, ExpiringCache, short_cache
 
 
 def test_the_oldest_entry_makes_room() -> None:
@@ -107,3 +107,16 @@ def test_an_expiring_cache_is_bounded_too() -> None:
     for number in range(5):
         cache.put(number, number, 60)
     assert [cache.get(number) for number in range(5)] == [None, None, None, 3, 4]
+
+
+def test_a_function_remembers_short_texts_only() -> None:
+    called: list[str] = []
+
+    @short_cache(2)
+    def size(text: str) -> int:
+        called.append(text)
+        return len(text)
+
+    short, long = "a" * MAX_SHORT, "b" * (MAX_SHORT + 1)
+    assert [size(text) for text in (short, short, long, long)] == [MAX_SHORT] * 2 + [MAX_SHORT + 1] * 2
+    assert called == [short, long, long]

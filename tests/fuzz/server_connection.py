@@ -50,7 +50,7 @@ class MemoryTransport(asyncio.Transport):
 async def exchange(handler: Handler, packets: Sequence[bytes]) -> MemoryTransport:
     """Return the transport of a connection that has received all packets, or closed before."""
     server = HttpServer(handler, lambda: DATE)
-    connection: HttpConnection = server()
+    connection = HttpConnection(server)
     transport = MemoryTransport()
     connection.connection_made(transport)
     for packet in packets:

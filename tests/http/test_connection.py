@@ -10,6 +10,7 @@ import pytest
 
 from steersman.http import connection
 from steersman.http.connection import HttpServer
+from steersman.http.limits import TIMEOUTS, Wait
 from steersman.http.request import HttpRequest, RequestBody
 from steersman.http.response import HttpResponse, StreamingResponse
 
@@ -253,10 +254,16 @@ async def test_shutdown_lets_a_request_in_progress_finish(site: Site) -> None:
     await ending
 
 
-async def test_an_idle_client_is_disconnected(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_IDLE_TIMEOUT", 0.0)
-    silent: Any = await dial(site)
-    assert await silent.ended()
+async def test_an_idle_client_is_disconnected(site: Site) -> None:
+    client = await dial(site)
+    client.send(post("/a", b""))
+    await client.answer()
+    now = asyncio.get_running_loop().time()
+    site.server.sweep(now + TIMEOUTS[Wait.HEAD])
+    client.send(post("/b", b""))
+    await client.answer()
+    site.server.sweep(now + TIMEOUTS[Wait.NEXT] + 1)
+    assert await client.ended()
 
 
 async def test_a_disconnect_within_a_body_logs_nothing(site: Site, caplog: pytest.LogCaptureFixture) -> None:

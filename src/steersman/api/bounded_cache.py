@@ -1,4 +1,4 @@
-"""Caches of bounded size: `BoundedCache`, and `ExpiringCache` whose entries also expire.
+"""Caches of bounded size: `BoundedCache`, `ExpiringCache` whose entries also expire, and `short_cache` for functions.
 
 The oldest entries make room for new ones. A hit through `BoundedCache.get` costs as much as a dict's `get`, and does
 not count as a use; a cache that should evict the least recently used entry first is read through
@@ -13,10 +13,35 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache, wraps
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+MAX_SHORT = 512
+"""Characters of the longest text that is cached by `short_cache`."""
+
+
+def short_cache(max_entries: int) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
+    """Decorate a function of one argument so that its latest results are cached, but for long texts.
+
+    Clients choose the texts. A cache of those that are megabytes long would be bounded in name only.
+    """
+
+    def decorate(function: Callable[[K], V]) -> Callable[[K], V]:
+        cached = lru_cache(max_entries)(function)
+
+        @wraps(function)
+        def call(argument: K) -> V:
+            if isinstance(argument, (str, bytes)) and len(argument) > MAX_SHORT:
+                return function(argument)
+            return cached(argument)
+
+        return call
+
+    return decorate
 
 
 class BoundedCache(Generic[K, V]):

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from steersman.api.bounded_cache import MAX_SHORT, short_cache
 from steersman.api.go_duration import parse_duration
 from steersman.api.go_quote import quote
 
@@ -112,9 +113,13 @@ class Schedule(msgspec.Struct, frozen=True):
         return datetime(year, month, day, tzinfo=self.zone).astimezone(UTC)
 
 
-@lru_cache(4096)
 def parse(text: str, zone: str = "") -> Schedule | ConstantDelaySchedule:
     """Parse a schedule. Raises `ScheduleSyntaxError`, or `LookupError` for an unknown time zone."""
+    return (_parse if len(text) + len(zone) <= MAX_SHORT else _parse.__wrapped__)(text, zone)
+
+
+@lru_cache(4096)
+def _parse(text: str, zone: str) -> Schedule | ConstantDelaySchedule:
     where: tzinfo = time_zone(zone)
     if not text:
         raise ScheduleSyntaxError("empty spec string")
@@ -146,7 +151,7 @@ def parse(text: str, zone: str = "") -> Schedule | ConstantDelaySchedule:
     )
 
 
-@lru_cache(1024)
+@short_cache(1024)
 def time_zone(name: str) -> tzinfo:
     """Return a time zone by name. Raises `LookupError` with upstream's message."""
     if name in ("", "UTC", "Local"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
 
+from steersman.api.bounded_cache import short_cache
 from steersman.api.go_quote import quote
 
 _NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -46,7 +46,7 @@ def _byte_length(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-@lru_cache(maxsize=4096)
+@short_cache(4096)
 def key_errors(key: str) -> tuple[str, ...]:
     """Return the errors of a label key (a "qualified name"); empty if it is valid."""
     prefix, slash, name = key.rpartition("/")
@@ -66,7 +66,7 @@ def key_errors(key: str) -> tuple[str, ...]:
     return tuple(errors)
 
 
-@lru_cache(maxsize=4096)
+@short_cache(4096)
 def value_errors(value: str) -> tuple[str, ...]:
     """Return the errors of a label value; empty if it is valid."""
     errors = []

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Generator
+import ssl
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from types import coroutine
 from typing import Any, TypeAlias, cast
 
 from steersman.http.head import HeaderBlock, Headers, MalformedRequest, parse_header_block, parse_request_line
+from steersman.http.limits import SWEEP, Limits, Wait, overdue, share, to_evict
 from steersman.http.request import NO_BODY, HttpRequest, RequestBody
 from steersman.http.response import HttpResponse, ResponseWriter, StreamingResponse
+from steersman.http.tls import Handshakes, TlsConnection
 
 _MAX_HEAD = 256 * 1024
 """Bytes of request line and headers."""
@@ -24,8 +27,14 @@ _MAX_HELD = 64 * 1024
 
 Input is an unread body, or further requests. While a response streams, the connection closes instead.
 """
-_IDLE_TIMEOUT = 300.0
-"""Seconds without a byte from the client, between requests or within a body, after which the connection closes."""
+_UNCOUNTED = 16 * 1024
+"""Bytes that a connection may hold without being counted among those that hold much."""
+_LARGE_HEAD = 8 * 1024
+"""Bytes of a header block from which it is counted, and not kept for the next request."""
+_DECODED = 3
+"""Bytes that a parsed header block takes for each of its own."""
+_PIPELINED_AT_ONCE = 4
+"""Requests of one client to handle before others have their turn."""
 _LINGER = 5.0
 """Seconds to discard what a client still sends after its response.
 
@@ -38,20 +47,92 @@ Handler: TypeAlias = Callable[[HttpRequest], Coroutine[Any, None, "HttpResponse 
 class HttpServer:
     """All connections of one HTTP server; the protocol factory for ``loop.create_server``."""
 
-    def __init__(self, handler: Handler, date: Callable[[], str]) -> None:
+    def __init__(self, handler: Handler, date: Callable[[], str], limits: Limits = Limits()) -> None:
         """``date`` returns the current time as HTTP formats it."""
         self.handler = handler
         self.connections: dict[HttpConnection, None] = {}
+        """Those in a TLS handshake are not among them."""
         self.closing = False
+        self.buffered = 0
+        """Bytes of unfinished requests and unsent responses, of connections that hold many."""
+        self._limits = limits
+        self._holding: dict[HttpConnection, None] = {}
+        """The connections that hold many bytes, those first whose client has not moved for the longest."""
+        self._handshakes: Handshakes | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._date = date
         self._cached_date = (-1, "")
         self._draining: dict[HttpConnection, None] | None = None
         """During shutdown: connections that still handle a request."""
         self._drained = asyncio.Event()
 
-    def __call__(self) -> HttpConnection:
+    def __call__(self) -> HttpConnection | TlsConnection:
         """Create the protocol of a new connection."""
-        return HttpConnection(self)
+        return HttpConnection(self) if self._handshakes is None else TlsConnection(self._handshakes)
+
+    def secure(self, context: ssl.SSLContext) -> None:
+        """Serve over TLS."""
+        self._handshakes = Handshakes(context, lambda: HttpConnection(self), self._opened)
+
+    # -- limits -------------------------------------------------------------------------------
+
+    def _opened(self) -> None:
+        """Make room for a connection that was opened, and look after all of them from now on."""
+        handshaking = {} if self._handshakes is None else self._handshakes.pending
+        if self.closing:
+            for each in tuple(handshaking):
+                each.abort()
+            return
+        limits = self._limits
+        if len(handshaking) > limits.handshakes:
+            self._evict(to_evict(handshaking, share(limits.handshakes)))
+        if len(self.connections) + len(handshaking) > limits.connections:
+            self._evict(to_evict(self._everyone(), share(limits.connections)))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SWEEP, self._sweep)
+
+    def _evict(self, evicted: Sequence[HttpConnection | TlsConnection]) -> None:
+        for connection in evicted:
+            # It is told that it is lost later, and must not be counted until then.
+            if isinstance(connection, HttpConnection):
+                self.connections.pop(connection, None)
+            elif self._handshakes is not None:
+                self._handshakes.pending.pop(connection, None)
+            connection.abort()
+
+    def _sweep(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        self.sweep(loop.time())
+        if self.connections or (self._handshakes is not None and self._handshakes.pending):
+            self._timer = loop.call_later(SWEEP, self._sweep)
+
+    def sweep(self, now: float) -> None:
+        """Give up on the clients that have kept the server waiting for too long. ``now`` is the loop's time."""
+        for connection in overdue(self._everyone(), now):
+            connection.time_out()
+
+    def _everyone(self) -> list[HttpConnection | TlsConnection]:
+        handshaking = () if self._handshakes is None else self._handshakes.pending
+        return [*handshaking, *self.connections]
+
+    def hold(self, connection: HttpConnection, size: int) -> None:
+        """Note the bytes that a connection holds, after its client has moved.
+
+        Where all hold too much together, the connections of clients that have not moved for the longest are closed.
+        """
+        self.buffered += size - connection.counted
+        connection.counted = size
+        holding = self._holding
+        holding.pop(connection, None)
+        if size:
+            holding[connection] = None
+        while self.buffered > self._limits.buffered and len(holding) > 1:
+            slowest = next(iter(holding))
+            self.hold(slowest, 0)
+            slowest.abort()
+
+    # -- connections --------------------------------------------------------------------------
 
     def date(self, now: float) -> str:
         """Return the ``Date`` header, formatted once a second. ``now`` is the loop's time in seconds."""
@@ -60,9 +141,17 @@ class HttpServer:
             self._cached_date = (second, self._date())
         return self._cached_date[1]
 
+    def connection_made(self, connection: HttpConnection) -> None:
+        """Remember an open connection."""
+        self.connections[connection] = None
+        if self._handshakes is None:
+            self._opened()
+
     def connection_lost(self, connection: HttpConnection) -> None:
         """Forget a closed connection."""
         self.connections.pop(connection, None)
+        if connection.counted:
+            self.hold(connection, 0)
         if self._draining is not None:
             self._draining.pop(connection, None)
             if not self._draining:
@@ -71,6 +160,12 @@ class HttpServer:
     async def shutdown(self, grace: float) -> None:
         """Close all connections: idle ones at once, busy ones after their response or ``grace`` seconds."""
         self.closing = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._handshakes is not None:
+            for handshaking in tuple(self._handshakes.pending):
+                handshaking.abort()
         self._draining = {connection: None for connection in self.connections if connection.busy}
         for connection in tuple(self.connections):
             connection.close_if_idle()
@@ -90,21 +185,28 @@ class HttpConnection(asyncio.Protocol):
         "_at",
         "_body",
         "_buffer",
+        "_head_size",
         "_header_block",
-        "_idle_since",
         "_ignoring",
         "_loop",
         "_scanned",
         "_server",
         "_task",
-        "_timer",
+        "_turn",
+        "_unanswered",
         "_writer",
         "busy",
+        "counted",
+        "since",
     )
 
     def __init__(self, server: HttpServer) -> None:
         self.busy = False
         """A request is being handled."""
+        self.counted = 0
+        """Bytes held, as the server counts them."""
+        self.since = 0.0
+        """The loop's time since which the client has not moved, in seconds."""
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._writer = ResponseWriter(self._loop, server.date)
@@ -123,8 +225,12 @@ class HttpConnection(asyncio.Protocol):
         """The previous header block, raw and parsed: clients repeat the same headers in every request."""
         self._ignoring = False
         """The connection is about to close: input is dropped."""
-        self._idle_since = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._unanswered = True
+        """A head is expected soon: its first bytes are there, or the connection is new."""
+        self._head_size = 0
+        """Bytes that the head of the request in progress takes, if they are many."""
+        self._turn: asyncio.Handle | None = None
+        """The turn in which the next of many pipelined requests are handled."""
 
     # -- asyncio.Protocol ---------------------------------------------------------------------
 
@@ -133,12 +239,10 @@ class HttpConnection(asyncio.Protocol):
         if self._server.closing:
             self._writer.abort()
             return
-        self._server.connections[self] = None
-        self._start_idle_timer()
+        self.since = self._loop.time()
+        self._server.connection_made(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         if self._body is not None:
             self._body.connection_lost()
         self._writer.connection_lost()
@@ -150,7 +254,6 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         body = self._body
         if body is not None:
-            self._idle_since = self._loop.time()
             body.receive(data)
             if self.busy:
                 self._limit_input()
@@ -176,9 +279,13 @@ class HttpConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writer.pause()
+        self.since = self._loop.time()
+        self._count()
 
     def resume_writing(self) -> None:
+        self.since = self._loop.time()
         self._writer.resume()
+        self._count()
         # Not at once: TLS may call this within a write.
         self._loop.call_soon(self._process_buffer)
 
@@ -187,16 +294,25 @@ class HttpConnection(asyncio.Protocol):
     def _process_buffer(self) -> None:
         """Handle buffered requests until one has to wait, or the client has to read its responses first."""
         writer = self._writer
+        handled = 0
         try:
             while not self.busy and not writer.paused and self._at < len(self._buffer):
+                if handled == _PIPELINED_AT_ONCE or self._turn is not None:
+                    self._turn = self._turn or self._loop.call_soon(self._take_turn)
+                    break
                 request = self._parse_head()
                 if request is None:
                     break
+                handled += 1
                 self._handle(request)
         except MalformedRequest as error:
             self._reject(error)
         if self._at < len(self._buffer) or self._body is not None or writer.reading_paused:
             self._limit_input()
+
+    def _take_turn(self) -> None:
+        self._turn = None
+        self._process_buffer()
 
     def _parse_head(self) -> HttpRequest | None:
         """Take the next request from the buffer; None if its head is incomplete. Raises `MalformedRequest`."""
@@ -209,18 +325,26 @@ class HttpConnection(asyncio.Protocol):
             if len(data) - at > _MAX_HEAD:
                 raise MalformedRequest(431, "Request Header Fields Too Large")
             self._at, self._scanned = at, max(at, len(data) - 3)
+            if not self._unanswered:
+                self._unanswered = True
+                self.since = self._loop.time()
             return None
         line, _, raw_block = data[at:end].partition(b"\r\n")
         if raw_block == self._header_block[0]:
             block = self._header_block[1]
         else:
             block = parse_header_block(raw_block)
-            self._header_block = (raw_block, block)
+            if len(raw_block) < _LARGE_HEAD:
+                self._header_block = (raw_block, block)
+            else:
+                self._head_size = _DECODED * len(raw_block)
+                self._count()
         head = parse_request_line(line, block)
         body = NO_BODY
         at = end + 4
         if block.content_length or block.chunked:
             self._body = body = RequestBody(block.content_length, chunked=block.chunked)
+            self.since = self._loop.time()
             body.receive(data, at)
             self._buffer, self._at = b"", 0
         elif at == len(data):
@@ -241,10 +365,37 @@ class HttpConnection(asyncio.Protocol):
         """Bytes received and not parsed."""
         return len(self._buffer) - self._at + (0 if self._body is None else self._body.held)
 
+    def _count(self) -> None:
+        """Tell the server how many bytes are held, where they are many."""
+        body = self._body
+        size = self._head_size + self.held + self._writer.buffered + (0 if body is None else body.parsed)
+        if size <= _UNCOUNTED:
+            size = 0
+        if size or self.counted:
+            self._server.hold(self, size)
+
+    @property
+    def wait(self) -> Wait:
+        """What the connection waits for."""
+        writer, body = self._writer, self._body
+        if writer.paused or (writer.closing and not self.busy):
+            return Wait.READER
+        if self.busy:
+            return Wait.BODY if body is not None and body.awaited else Wait.NOTHING
+        if body is not None:
+            return Wait.BODY
+        return Wait.HEAD if self._unanswered else Wait.NEXT
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether a request on this connection was authenticated."""
+        return self._writer.authenticated
+
     def _limit_input(self) -> None:
         """Stop reading while much input is held that cannot be parsed yet."""
         writer = self._writer
-        if self.held <= _MAX_HELD or not (self.busy or writer.paused):
+        self._count()
+        if self.held <= _MAX_HELD or not (self.busy or writer.paused or self._turn):
             writer.resume_reading()
         elif writer.streaming:
             self.abort()
@@ -294,10 +445,9 @@ class HttpConnection(asyncio.Protocol):
 
     def _finish(self, request: HttpRequest, response: HttpResponse | StreamingResponse) -> None:
         """Send a response and prepare for the next request."""
-        self.busy = False
+        self.busy = self._unanswered = False
         writer = self._writer
-        transport = writer.transport
-        if transport is None or transport.is_closing():
+        if writer.closing:
             self._ignore_input()
             return
         body = self._body
@@ -314,9 +464,13 @@ class HttpConnection(asyncio.Protocol):
             response.end()
         else:
             writer.write_response(response, keep_alive=keep_alive)
+        self.since = self._loop.time()
+        self._head_size = 0
+        if writer.unsent or self.counted:
+            self._count()
         if keep_alive:
-            self._start_idle_timer()
-        elif self._body is not None:
+            return
+        if self._body is not None:
             self._linger()
         else:
             self._close()
@@ -324,7 +478,7 @@ class HttpConnection(asyncio.Protocol):
     def _reject(self, error: MalformedRequest) -> None:
         """Answer a malformed request as Go's net/http does, and close the connection."""
         self._body = None
-        if self._writer.transport is None or self._writer.transport.is_closing():
+        if self._writer.closing:
             return
         self._writer.keep_alive = self._writer.head_only = False
         headers = (("Content-Type", "text/plain; charset=utf-8"),)
@@ -361,21 +515,15 @@ class HttpConnection(asyncio.Protocol):
         self._writer.resume_reading()
         self._loop.call_later(_LINGER, self._writer.close)
 
-    def _start_idle_timer(self) -> None:
-        """Note the start of an idle period. One timer serves many requests."""
-        self._idle_since = self._loop.time()
-        if self._timer is None:
-            self._timer = self._loop.call_later(_IDLE_TIMEOUT, self._check_idle)
-
-    def _check_idle(self) -> None:
-        self._timer = None
-        if self.busy and not (self._body is not None and self._body.awaited):
-            return
-        left = self._idle_since + _IDLE_TIMEOUT - self._loop.time()
-        if left <= 0:
+    def time_out(self) -> None:
+        """End a wait for the client that took too long."""
+        wait = self.wait
+        if wait is Wait.BODY and self.busy and self._body is not None:
+            self._body.fail(MalformedRequest(408, "Request Timeout"))
+        elif wait is Wait.NEXT:
             self._close()
         else:
-            self._timer = self._loop.call_later(left, self._check_idle)
+            self.abort()
 
 
 async def _continue(

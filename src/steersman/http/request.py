@@ -134,10 +134,19 @@ class RequestBody:
             except MalformedRequest:
                 pass  # the body stays incomplete, and the connection closes
 
+    @property
+    def parsed(self) -> int:
+        """Bytes of the body that are parsed and kept."""
+        return len(self._data)
+
     def connection_lost(self) -> None:
         """Fail a pending `read`: no more bytes will come."""
+        self.fail(ConnectionResetError("the client closed the connection"))
+
+    def fail(self, error: Exception) -> None:
+        """Fail a pending `read`."""
         if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(ConnectionResetError("the client closed the connection"))
+            self._waiter.set_exception(error)
 
     def _parse(self) -> None:
         if self._chunk is not None:

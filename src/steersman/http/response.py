@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TypeAlias
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
 _WITHOUT_BODY = (204, 304)
+
+_PIECE = 64 * 1024
+"""Bytes of a large response that are given to the transport at once."""
 
 HeaderLine: TypeAlias = tuple[str, str]
 
@@ -28,13 +32,21 @@ class ResponseWriter:
     """The sending side of one connection, and the flow control of both sides.
 
     ``http11``, ``head_only`` and ``keep_alive`` describe the request that is being answered.
+
+    The transport is given as much of a large response as its client reads. The rest is kept here, where it is counted
+    and takes no second copy.
     """
 
     __slots__ = (
+        "_at",
+        "_closes",
         "_date",
         "_drained",
         "_loop",
         "_peer_certificate",
+        "_pieces",
+        "authenticated",
+        "backlog",
         "head_only",
         "http11",
         "keep_alive",
@@ -42,6 +54,7 @@ class ResponseWriter:
         "reading_paused",
         "streaming",
         "transport",
+        "unsent",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, date: Callable[[float], str]) -> None:
@@ -60,6 +73,17 @@ class ResponseWriter:
         """Input is left in the socket: more is held than the connection allows."""
         self.streaming = False
         """A `StreamingResponse` has begun and not ended."""
+        self.authenticated = False
+        """A request on this connection was authenticated."""
+        self.backlog = 0
+        """Bytes that the handler of a stream keeps until they can be sent."""
+        self.unsent = 0
+        """Bytes that wait until the transport's send buffer has room, with those already sent of the first piece."""
+        self._pieces: deque[bytes] | None = None
+        """The unsent bytes. Those before offset ``_at`` are sent."""
+        self._at = 0
+        self._closes = False
+        """The connection closes once everything is sent."""
         self._drained: asyncio.Future[None] | None = None
         self._peer_certificate: tuple[bytes | None] | None = None
 
@@ -73,9 +97,46 @@ class ResponseWriter:
 
     def write(self, data: bytes) -> None:
         """Send bytes. Raises `ConnectionResetError` if the connection is closed."""
-        if self.transport is None or self.transport.is_closing():
+        if self.transport is None or self._closes or self.transport.is_closing():
             raise ConnectionResetError("the client closed the connection")
-        self.transport.write(data)
+        if len(data) <= _PIECE and not self.unsent:
+            self.transport.write(data)
+            return
+        if self._pieces is None:
+            self._pieces = deque()
+        self._pieces.append(data)
+        self.unsent += len(data)
+        if not self.paused:
+            self._send_pieces(self.transport)
+
+    def _send_pieces(self, transport: asyncio.Transport) -> None:
+        """Send what waits, as long as the send buffer has room."""
+        pieces = self._pieces
+        while pieces and not self.paused and not transport.is_closing():
+            data, at = pieces[0], self._at
+            self._at += _PIECE
+            if self._at >= len(data):
+                # Only now its memory is free.
+                pieces.popleft()
+                self.unsent -= len(data)
+                self._at = 0
+            transport.write(memoryview(data)[at : at + _PIECE])
+        if not pieces:
+            self._pieces = None
+            if self._closes:
+                transport.close()
+
+    @property
+    def buffered(self) -> int:
+        """Bytes that wait for the client: those unsent, and those in a send buffer that is full."""
+        if not self.paused or self.transport is None:
+            return self.unsent
+        return self.unsent + self.backlog + self.transport.get_write_buffer_size()
+
+    @property
+    def closing(self) -> bool:
+        """The connection is closed, or closes once everything is sent."""
+        return self.transport is None or self._closes or self.transport.is_closing()
 
     def write_response(self, response: HttpResponse, *, keep_alive: bool) -> None:
         """Send a whole response. Raises `ConnectionResetError` if the connection is closed."""
@@ -89,7 +150,14 @@ class ResponseWriter:
             body = b""
         else:
             headers.append(("Content-Length", str(len(body))))
-        self.write(self.head(response.status, headers) + (b"" if self.head_only else body))
+        head = self.head(response.status, headers)
+        if self.head_only:
+            self.write(head)
+        elif len(body) <= _PIECE:
+            self.write(head + body)
+        else:
+            self.write(head)
+            self.write(body)
 
     def head(self, status: int, headers: Iterable[HeaderLine]) -> bytes:
         """Serialize status line and headers, with the ``Date`` header added."""
@@ -108,6 +176,10 @@ class ResponseWriter:
     def resume(self) -> None:
         """Note that the transport's send buffer has room again."""
         self.paused = False
+        if self.unsent and self.transport is not None:
+            self._send_pieces(self.transport)
+            if self.unsent:
+                return
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
@@ -131,17 +203,25 @@ class ResponseWriter:
 
     def close(self) -> None:
         """Close the connection once everything written is sent."""
-        if self.transport is not None:
+        self._closes = True
+        if self.transport is not None and not self.unsent:
             self.transport.close()
 
     def abort(self) -> None:
         """Close the connection at once."""
+        self._closes = True
+        self._drop_pieces()
         if self.transport is not None:
             self.transport.abort()
+
+    def _drop_pieces(self) -> None:
+        self._pieces = None
+        self.unsent = self._at = 0
 
     def connection_lost(self) -> None:
         """Fail the pending `drain`: the connection is closed."""
         self.transport = None
+        self._drop_pieces()
         if self._drained is not None and not self._drained.done():
             self._drained.set_exception(ConnectionResetError("the client closed the connection"))
 
@@ -180,8 +260,13 @@ class StreamingResponse:
         writer.write(b"%x\r\n%b\r\n" % (len(data), data) if writer.http11 else data)
         await writer.drain()
 
+    def keep(self, size: int) -> None:
+        """Note how many bytes the handler keeps until they can be sent."""
+        self._writer.backlog = size
+
     def end(self) -> None:
         """Send the last chunk."""
+        self._writer.backlog = 0
         self._writer.streaming = False
         if self._writer.http11:
             self._writer.write(b"0\r\n\r\n")

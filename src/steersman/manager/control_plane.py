@@ -17,6 +17,7 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
 from steersman.api.signing_keys import KeySet
 from steersman.client.api import Api
+from steersman.http.limits import Limits
 from steersman.intent.controller import Controller, Settings
 from steersman.manager.controller_selection import select
 from steersman.manager.flags import UsageError
@@ -71,6 +72,8 @@ class ControlPlaneOptions:
     controllers: bool
     speed: float
     verbosity: int
+    max_connections: int
+    max_watches: int
     command: tuple[str, ...] = ()
 
 
@@ -111,7 +114,13 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         _bind_kubelets(server)
     try:
         api_server = await boot.serve(
-            server, authorizer, host=options.host, port=options.port, durable=durable
+            server,
+            authorizer,
+            host=options.host,
+            port=options.port,
+            durable=durable,
+            limits=Limits(connections=options.max_connections),
+            max_watches=options.max_watches,
         )
     except OSError as error:
         address = f"{options.host}:{options.port}"

@@ -39,6 +39,19 @@ def import_aiohttp() -> None:
             os.environ[_CA_FILE] = before
 
 
+def raise_file_limit() -> int:
+    """Raise the limit of open files as far as the process may, as Go programs do; returns the limit."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            return soft
+    return hard
+
+
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on uvloop where it is installed, otherwise on asyncio's own event loop."""
     try:

@@ -13,14 +13,17 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from steersman.api.clock import Clock, RealClock
+from steersman.http.limits import Limits
 from steersman.manager import logs, process
 from steersman.manager.control_plane import ControlPlaneOptions, RunningControlPlane, run_control_plane
 from steersman.manager.flag_types import BOOL, FLOAT, INT, STRING
 from steersman.manager.flags import Option, UsageError, parse, usage
 from steersman.manager.supervisor import ComponentFailed
+from steersman.server.http.watch_registry import MAX_WATCHES
 from steersman.sim.scaled_clock import ScaledClock, ScaledLoop
 
 OPTIONS = (
@@ -41,9 +44,25 @@ OPTIONS = (
         "no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers.", "Up"
     ),
     Option("speed", FLOAT, 1.0, "Speed of the cluster's clock as a multiple of real time.", "Up"),
+    Option(
+        "max-connections",
+        INT,
+        Limits().connections,
+        "Number of open connections. Beyond it, those that have been idle the longest are closed.",
+        "Up",
+    ),
+    Option(
+        "max-watches",
+        INT,
+        MAX_WATCHES,
+        "Number of watches over HTTP. Others are refused with 429 (Too Many Requests).",
+        "Up",
+    ),
     Option("v", INT, 0, "Log verbosity, from 0 to 10.", "Up", "v"),
     Option("help", BOOL, False, "Show this help and exit.", "Up", "h"),
 )
+_OTHER_FILES = 64
+"""Files that are open besides the connections: listeners, libraries, the data directory."""
 HEAD = """\
 Run a Kubernetes control plane on this machine: API server, controllers, scheduler and simulated nodes.
 
@@ -68,6 +87,13 @@ def read(argv: Sequence[str]) -> ControlPlaneOptions:
         raise UsageError(f"--speed must be more than 0, but got {values['speed']:g}")
     if not 0 <= values["port"] < 65536:
         raise UsageError(f"--port must be from 0 to 65535, but got {values['port']}")
+    if values["max-watches"] < 1:
+        raise UsageError(f"--max-watches must be at least 1, but got {values['max-watches']}")
+    if values["max-connections"] <= values["max-watches"]:
+        raise UsageError(
+            f"--max-connections must be more than --max-watches ({values['max-watches']}), "
+            f"but got {values['max-connections']}"
+        )
     return ControlPlaneOptions(
         kubeconfig=Path(values["kubeconfig"]).absolute(),
         host=values["host"],
@@ -77,6 +103,8 @@ def read(argv: Sequence[str]) -> ControlPlaneOptions:
         controllers=not values["no-controllers"],
         speed=values["speed"],
         verbosity=values["v"],
+        max_connections=values["max-connections"],
+        max_watches=values["max-watches"],
         command=command,
     )
 
@@ -100,6 +128,11 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(options: ControlPlaneOptions) -> int:
+    files = max(process.raise_file_limit() - _OTHER_FILES, 2)
+    if files < options.max_connections:
+        # Connections that cannot be accepted would keep others from being noticed.
+        watches = min(options.max_watches, files * 3 // 4)
+        options = replace(options, max_connections=files, max_watches=watches)
     if options.speed == 1.0:
         return process.run(_serve(options, RealClock))
     with asyncio.Runner(loop_factory=lambda: ScaledLoop(options.speed)) as runner:

@@ -25,6 +25,7 @@ from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.signing_keys import KeySet
 from steersman.client.tls import load_certificate
+from steersman.http.limits import Limits
 from steersman.server import admission
 from steersman.server.auth.authentication import Authenticator
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
@@ -35,6 +36,7 @@ from steersman.server.auth.users import MASTERS, User
 from steersman.server.bootstrap_objects import create_bootstrap_objects, install_roles
 from steersman.server.crd import establishing
 from steersman.server.http.app import ApiServer, serve
+from steersman.server.http.watch_registry import MAX_WATCHES
 from steersman.server.rest.create import create_as_server
 from steersman.server.rest.reviews import objects_of
 from steersman.server.server import Server
@@ -159,10 +161,12 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         port: int = 0,
         tokens: dict[str, User] | None = None,
         durable: Callable[[], Awaitable[None]] | None = None,
+        limits: Limits = Limits(),
+        max_watches: int = MAX_WATCHES,
     ) -> ApiServer:
         """Serves a server over TLS, with authentication and RBAC.
 
-        ``durable`` is awaited before a write is acknowledged.
+        ``durable`` is awaited before a write is acknowledged. ``max_watches`` is how many watches may be open at once.
         """
         server.authenticator = self.authenticator(server, tokens)
         server.authorizer = authorizer
@@ -173,6 +177,8 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
             host=host,
             port=port,
             durable=durable,
+            limits=limits,
+            max_watches=max_watches,
         )
         api_server.state.openid = openid_documents(self.keys, self.issuer, f"{api_server.url}{JWKS_PATH}")
         return api_server

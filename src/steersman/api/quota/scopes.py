@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from steersman.api.bounded_cache import short_cache
 from steersman.api.kinds.quota import ScopedResourceSelectorRequirement as Scope
 from steersman.api.quota.compute import qos_class
 
@@ -88,7 +88,7 @@ def _affinity(raw: msgspec.Raw) -> Any:
     return _decoded(bytes(raw))
 
 
-@lru_cache(256)
+@short_cache(256)
 def _decoded(raw: bytes) -> Any:
     from steersman.api.generated.core_v1 import Affinity
 

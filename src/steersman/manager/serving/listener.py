@@ -14,6 +14,7 @@ from steersman.api.errors import ApiError
 from steersman.api.jwt import InvalidCredential
 from steersman.http.connection import HttpServer
 from steersman.http.head import MalformedRequest, http_date
+from steersman.http.limits import Limits
 from steersman.http.request import HttpRequest
 from steersman.http.response import HttpResponse, StreamingResponse
 from steersman.http.target import parse_target, wants_pretty
@@ -32,12 +33,15 @@ from steersman.manager.serving.responses import (
 )
 from steersman.manager.serving.routes import RouteRequest, Routes
 from steersman.manager.serving.tls import TlsContexts
+from steersman.server.auth.users import ANONYMOUS
 
 log = logging.getLogger(__name__)
 
 _CACHE = ("Cache-Control", "no-cache, private")
 _GZIP_THRESHOLD = 16 * 1024
 """Bytes of a response beyond which it is compressed where the client accepts gzip."""
+LIMITS = Limits(connections=500, buffered=16 * 1024 * 1024)
+"""Of metrics, health and debug endpoints, which few clients use."""
 _MAX_BODY = 1024
 """Bytes of a request body that are read."""
 _GRACE = 1.0
@@ -89,7 +93,7 @@ class HttpsListener:
         self._routes = routes
         self._clock = clock
         self._metrics = metrics
-        self._http = HttpServer(self._handle, lambda: http_date(clock.now()))
+        self._http = HttpServer(self._handle, lambda: http_date(clock.now()), LIMITS)
         self._server: asyncio.Server | None = None
 
     @property
@@ -99,9 +103,8 @@ class HttpsListener:
 
     async def open(self) -> None:
         """Start to accept connections."""
-        self._server = await asyncio.get_running_loop().create_server(
-            self._http, sock=self._socket, ssl=self._contexts.listening()
-        )
+        self._http.secure(self._contexts.listening())
+        self._server = await asyncio.get_running_loop().create_server(self._http, sock=self._socket)
         log.info("Serving securely on port %d", self.port)
 
     async def close(self) -> None:
@@ -142,6 +145,7 @@ class HttpsListener:
             log.warning("Unable to authenticate the request: %s", "; ".join(error.errors))
             self._metrics.authenticated(None, self._clock.monotonic() - start)
             return UNAUTHORIZED
+        request.writer.authenticated = user.name != ANONYMOUS.name
         verb, known = route_request.method.lower(), self._clock.monotonic()
         self._metrics.authenticated(user.name, known - start)
         try:

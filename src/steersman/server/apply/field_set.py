@@ -165,7 +165,7 @@ _written: BoundedCache[int, tuple[FieldSet, dict[str, Any]]] = BoundedCache(2048
 
 
 _encode = msgspec.json.Encoder().encode
-_shared: BoundedCache[bytes, FieldSet] = BoundedCache(2048)
+_shared: BoundedCache[bytes, FieldSet] = BoundedCache(2048, 4 * 1024 * 1024)
 
 
 def interned(fields: FieldSet) -> FieldSet:
@@ -176,7 +176,7 @@ def interned(fields: FieldSet) -> FieldSet:
     key = _encode(fields)
     known = _shared.get(key)
     if known is None:
-        _shared.put(key, fields)
+        _shared.put(key, fields, len(key))
         return fields
     return known
 

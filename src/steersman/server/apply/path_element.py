@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.bounded_cache import MAX_SHORT
+
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _encode = msgspec.json.Encoder().encode
 
@@ -34,6 +36,8 @@ def _key(names: tuple[str, ...], *values: Any) -> str:
 def key(fields: Mapping[str, Any]) -> str:
     """The path element of a list item whose key fields have these values."""
     try:
+        if any(isinstance(each, str) and len(each) > MAX_SHORT for each in fields.values()):
+            return _key.__wrapped__(tuple(fields), *fields.values())
         return _key(tuple(fields), *fields.values())
     except TypeError:  # unhashable: schemas do not forbid keys that are not scalars
         return "k:" + _json(dict(sorted(fields.items())))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from steersman.api.bounded_cache import BoundedCache
+from steersman.api.bounded_cache import MAX_SHORT, BoundedCache
 from steersman.api.generated.rbac_v1 import (
     ClusterRole,
     ClusterRoleBinding,
@@ -86,7 +86,9 @@ class EffectiveRules:
                 for rule in grant.rules
                 if rule_matches(rule, attributes)
             )
-            self._permitted.put(key, permitted)
+            if sum(map(len, key)) <= MAX_SHORT:
+                # Clients without credentials choose the path.
+                self._permitted.put(key, permitted)
         for only, decision in permitted:
             if only is None or attributes.name in only:
                 return decision

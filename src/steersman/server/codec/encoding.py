@@ -25,7 +25,7 @@ dump: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=encode_hook).encode
 class EncodingCache:
     """The JSON of objects, by their identity."""
 
-    def __init__(self, max_entries: int = 2048, max_bytes: int = 64 * 1024 * 1024) -> None:
+    def __init__(self, max_entries: int = 2048, max_bytes: int = 16 * 1024 * 1024) -> None:
         self._known: BoundedCache[int, tuple[Any, str, bytes]] = BoundedCache(max_entries, max_bytes)
 
     def get(self, api_version: str, kind: str, obj: Any) -> bytes:

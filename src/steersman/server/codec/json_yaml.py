@@ -20,6 +20,10 @@ from steersman.api import go_yaml
 from steersman.api.go_yaml import MAX_DEPTH_EXCEEDED, MalformedDocument
 from steersman.api.nesting import MAX_DEPTH, depth_of
 
+MAX_WAITING_YAML = 8 * 1024 * 1024
+"""Bytes of YAML that may wait for the thread that decodes it."""
+_waiting_yaml = 0
+
 
 class NumberOutOfRange(MalformedDocument):
     """Valid JSON with a number that does not fit 64 bits, neither as an integer nor as a float."""
@@ -172,13 +176,27 @@ def is_slow_yaml(raw: bytes) -> bool:
     return len(raw) > limit or (b"&" in raw and b"*" in raw)
 
 
+class TooMuchYaml(Exception):
+    """More YAML waits to be decoded than is kept in memory."""
+
+
 async def predecode_yaml(raw: bytes) -> bytes:
-    """Decodes a YAML body in a thread if that takes long, for `decode_yaml`. Needs a loop in real time."""
+    """Decodes a YAML body in a thread if that takes long, for `decode_yaml`. Needs a loop in real time.
+
+    Raises `TooMuchYaml` where too much waits for the thread.
+    """
+    global _waiting_yaml
     if not is_slow_yaml(raw):
         return raw
+    if _waiting_yaml and _waiting_yaml + len(raw) > MAX_WAITING_YAML:
+        raise TooMuchYaml
     body = PredecodedYaml(raw)
     loop = asyncio.get_running_loop()
-    body.outcome = await loop.run_in_executor(_yaml_executor(), _yaml_outcome, raw)
+    _waiting_yaml += len(raw)
+    try:
+        body.outcome = await loop.run_in_executor(_yaml_executor(), _yaml_outcome, raw)
+    finally:
+        _waiting_yaml -= len(raw)
     return body
 
 

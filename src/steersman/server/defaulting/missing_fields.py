@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from operator import is_
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
+from steersman.api.bounded_cache import short_cache
 from steersman.api.generated.base import Quantity as Amount
 from steersman.api.quantity import Quantity
 
@@ -66,7 +66,7 @@ def map_optional(value: T | None, function: Callable[[T], T]) -> T | None:
 # -- quantities -------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4096)
+@short_cache(4096)
 def canonical_quantity(value: Amount) -> str:
     """A quantity in canonical form. Raises `MalformedValue` where it cannot be parsed."""
     try:
@@ -75,7 +75,7 @@ def canonical_quantity(value: Amount) -> str:
         raise MalformedValue(str(error).partition(": ")[2]) from None
 
 
-@lru_cache(maxsize=4096)
+@short_cache(4096)
 def _canonical_milli(value: Amount) -> str:
     """A quantity in canonical form, rounded up to whole thousandths: the precision of resource lists."""
     text = canonical_quantity(value)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TypeVar
 
+from steersman.api.bounded_cache import short_cache
 from steersman.api.generated import core_v1 as v1
 from steersman.server.defaulting.missing_fields import (
     Default,
@@ -36,7 +36,7 @@ _match_image = re.compile(
 ).fullmatch
 
 
-@lru_cache(maxsize=1024)
+@short_cache(1024)
 def image_pull_policy(image: str) -> str:
     """Always for the tag ``latest``, explicit or implied; IfNotPresent otherwise and for unparseable images."""
     found = _match_image(image)

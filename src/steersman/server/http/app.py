@@ -12,6 +12,7 @@ from typing import TypeVar
 from steersman.api.errors import ApiError, NotFound, ServerError
 from steersman.http.connection import HttpServer
 from steersman.http.head import MalformedRequest, http_date
+from steersman.http.limits import Limits
 from steersman.http.request import HttpRequest
 from steersman.http.response import HttpResponse, StreamingResponse
 from steersman.http.target import parse_target
@@ -20,7 +21,7 @@ from steersman.server.auth.attributes import Attributes, authorize
 from steersman.server.auth.authentication import Credentials
 from steersman.server.auth.impersonation import impersonate, requested_user
 from steersman.server.auth.tokens import OpenIDDocument
-from steersman.server.auth.users import User
+from steersman.server.auth.users import ANONYMOUS, User
 from steersman.server.codec.convert import CODECS
 from steersman.server.codec.negotiation import is_supported
 from steersman.server.http import request_body
@@ -33,6 +34,7 @@ from steersman.server.http.handlers import (
     handle_write,
     is_served,
 )
+from steersman.server.http.heavy_requests import LARGE_BODY
 from steersman.server.http.metrics import RequestLabels
 from steersman.server.http.nonresource import handle_nonresource, not_found, unknown_request
 from steersman.server.http.request_info import RequestInfo, UnknownRequest, request_info
@@ -45,7 +47,7 @@ from steersman.server.http.responses import (
     warning_headers,
 )
 from steersman.server.http.watch import handle_watch
-from steersman.server.http.watch_registry import WatchRegistry
+from steersman.server.http.watch_registry import MAX_WATCHES, WatchRegistry
 from steersman.server.registry.resources import Resource
 from steersman.server.rest.subresources import KUBELET_SUBRESOURCES
 from steersman.server.server import Server
@@ -57,6 +59,8 @@ R = TypeVar("R", Response, StreamingResponse, Response | StreamingResponse)
 _COLLECTION_VERBS = ("list", "watch", "deletecollection")
 _READS = ("get", "list", "watch")
 _WRITES = ("create", "update", "patch", "delete", "deletecollection")
+_METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
+"""The methods of requests for other paths than resources, as they are counted."""
 _CACHE_CONTROL = "no-cache, private"
 _GRACE = 5.0
 """Seconds that requests under way are given when the server closes."""
@@ -72,16 +76,22 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     durable: Callable[[], Awaitable[None]] | None = None,
+    limits: Limits = Limits(),
+    max_watches: int = MAX_WATCHES,
 ) -> ApiServer:
     """Listens and serves until closed. Port 0 is any free port.
 
     The server must have an authenticator. Without an authorizer every request is allowed. ``durable`` is awaited
-    before a write is acknowledged.
+    before a write is acknowledged. ``max_watches`` is how many watches may be open at once.
     """
     state = AppState(
-        server, DiscoveryCache(server), WatchRegistry(server.store), openid or {}, durable=durable
+        server,
+        DiscoveryCache(server),
+        WatchRegistry(server.store, max_watches),
+        openid or {},
+        durable=durable,
     )
-    api_server = ApiServer(state, host, secure=tls is not None)
+    api_server = ApiServer(state, host, secure=tls is not None, limits=limits)
     try:
         await api_server.open(port, tls)
     except BaseException:
@@ -93,14 +103,14 @@ async def serve(
 class ApiServer:
     """An API server at a socket."""
 
-    def __init__(self, state: AppState, host: str, *, secure: bool) -> None:
+    def __init__(self, state: AppState, host: str, *, secure: bool, limits: Limits = Limits()) -> None:
         self.state = state
         self.host = host
         self.port = 0
         self._secure = secure
         # The machine's time, not the cluster's, which may be ahead: clients compute the age of cached responses
         # from it.
-        self._http = HttpServer(self._handle, lambda: http_date(datetime.now(UTC)))
+        self._http = HttpServer(self._handle, lambda: http_date(datetime.now(UTC)), limits)
         self._listener: asyncio.Server | None = None
 
     @property
@@ -111,8 +121,10 @@ class ApiServer:
     async def open(self, port: int, tls: ssl.SSLContext | None) -> None:
         """Begins to listen."""
         loop = asyncio.get_running_loop()
+        if tls is not None:
+            self._http.secure(tls)
         self._listener = await loop.create_server(
-            self._http, self.host, port, ssl=tls, backlog=1024, reuse_address=True
+            self._http, self.host, port, backlog=1024, reuse_address=True
         )
         self.port = self._listener.sockets[0].getsockname()[1]
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -182,9 +194,10 @@ class ApiServer:
     def _counted(self, info: RequestInfo, response: R) -> R:
         code = response.status
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+        verb = info.verb if info.resource or info.verb in _METHODS else ""
         self.state.metrics.count(
             RequestLabels(
-                info.verb,
+                verb,
                 info.group,
                 info.version,
                 info.plural,
@@ -192,11 +205,18 @@ class ApiServer:
                 scope if info.resource else "",
                 code,
             )
-            if code != 404
+            if code < 400 or (code != 404 and self._is_served(info))
             # Paths that do not exist are not counted by name: clients could make up any number of them.
-            else RequestLabels(info.verb, "", "", "", "", "", code)
+            else RequestLabels(verb, "", "", "", "", "", code)
         )
         return response
+
+    def _is_served(self, info: RequestInfo) -> bool:
+        """Whether the resource and the subresource of a request exist."""
+        if not self.state.server.registry.serves(info.group, info.version, info.plural):
+            return False
+        named = (info.group, info.version, info.plural, info.subresource)
+        return not info.subresource or named in served_verbs()
 
     # -- authentication and authorisation -----------------------------------------------------
 
@@ -211,6 +231,7 @@ class ApiServer:
             tuple(headers.getall("Sec-WebSocket-Protocol", ())),
         )
         found = authenticator.authenticate(credentials, self.state.server.clock.now())
+        http.writer.authenticated = found.user.name != ANONYMOUS.name
         return found.user, list(found.warnings)
 
     def _authorize(self, http: HttpRequest, info: RequestInfo, user: User) -> User:
@@ -250,10 +271,13 @@ class ApiServer:
         if info.verb == "get" and not info.subresource:
             return handle_get(ctx, resource)
         if info.verb == "list":
+            await self.state.heavy.turn()
             return handle_list(ctx, resource)
         if info.verb == "watch":
             return await handle_watch(ctx, resource)
         body = await request_body.read(ctx.http) if info.verb in _WRITES else b""
+        if len(body) > LARGE_BODY:
+            await self.state.heavy.turn()
         if info.subresource in KUBELET_SUBRESOURCES:
             return handle_connect(ctx, resource)
         if info.verb == "get":

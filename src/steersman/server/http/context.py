@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 import msgspec
 from msgspec import field
 
+from steersman.api.bounded_cache import MAX_SHORT
 from steersman.api.generated import resources
 from steersman.http.request import HttpRequest
 from steersman.http.target import Query, wants_pretty
@@ -19,6 +20,7 @@ from steersman.server.codec.encoding import EncodingCache
 from steersman.server.codec.field_validation import parse_directive
 from steersman.server.codec.negotiation import JSON, MediaTypeOptions, negotiate, own_kind, own_kind_or_meta
 from steersman.server.http.discovery_cache import DiscoveryCache
+from steersman.server.http.heavy_requests import HeavyRequests
 from steersman.server.http.metrics import Metrics
 from steersman.server.http.request_body import FieldChecks
 from steersman.server.http.request_info import RequestInfo
@@ -40,6 +42,7 @@ class AppState(msgspec.Struct, eq=False):
     """Host and port where clients reach this server: ``127.0.0.1:6443``."""
     durable: Callable[[], Awaitable[None]] | None = None
     """Awaited before a write is acknowledged: returns once the write is on disk."""
+    heavy: HeavyRequests = field(default_factory=HeavyRequests)
     encoded: EncodingCache = field(default_factory=EncodingCache)
     metrics: Metrics = field(default_factory=Metrics)
     impersonation_modes: LastModes = field(default_factory=last_modes)
@@ -62,7 +65,8 @@ class Context(msgspec.Struct):
 
     def choice(self, *, meta: bool = True, stream: bool = False) -> MediaTypeOptions:
         """The representation that the client accepts. Raises `NotAcceptable`."""
-        return _negotiated(self.http.headers.get("Accept", ""), meta, stream)
+        accept = self.http.headers.get("Accept", "")
+        return (_negotiated if len(accept) <= MAX_SHORT else _negotiate)(accept, meta, stream)
 
     @property
     def pretty(self) -> bool:
@@ -82,11 +86,13 @@ class Context(msgspec.Struct):
         return manager_name(given, self.http.headers.get(USER_AGENT, ""))
 
 
-@lru_cache(maxsize=256)
-def _negotiated(accept: str, meta: bool, stream: bool) -> MediaTypeOptions:
-    # Cached because clients send few different headers.
+def _negotiate(accept: str, meta: bool, stream: bool) -> MediaTypeOptions:
     allows = own_kind_or_meta if meta else own_kind
     return negotiate(accept, allows, (JSON,)) if stream else negotiate(accept, allows)
+
+
+_negotiated = lru_cache(maxsize=256)(_negotiate)
+"""Cached because clients send few different headers."""
 
 
 @cache

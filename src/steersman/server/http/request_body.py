@@ -30,11 +30,13 @@ from steersman.server.codec.convert import CODECS, micro_time_paths, to_struct
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.codec.json_yaml import (
     NumberOutOfRange,
+    TooMuchYaml,
     decode_valid_json,
     decode_yaml,
     predecode_yaml,
 )
 from steersman.server.codec.negotiation import JSON, PROTOBUF, YAML
+from steersman.server.http.heavy_requests import TOO_MANY
 from steersman.server.registry.resources import Resource
 
 LIMIT = 3 * 1024 * 1024
@@ -48,7 +50,10 @@ async def read(request: HttpRequest) -> bytes:
         raise TooLarge(f"Request entity too large: limit is {LIMIT}", reason="RequestEntityTooLarge")
     content_type = request.headers.get("Content-Type", "")
     if media_type(content_type) in (YAML, APPLY_YAML):
-        return await predecode_yaml(body)
+        try:
+            return await predecode_yaml(body)
+        except TooMuchYaml:
+            raise status_errors.too_many_requests(TOO_MANY, retry_after=1.0) from None
     return body
 
 
@@ -251,6 +256,8 @@ def _interned(pod: Pod, raw: bytes) -> Pod:
     """A pod that was decoded from ``raw``, with the spec object of an earlier pod with the same bytes."""
     spec = _parts.decode(raw).get("spec")
     if spec is None:
+        return pod
+    if len(spec) > _LARGEST_CACHED:
         return pod
     key = bytes(spec)
     known = _specs.get(key)

@@ -11,12 +11,13 @@ from steersman.api.generated.meta_v1 import ListMeta
 from steersman.client.api import EventType, WatchEvent
 from steersman.http.response import StreamingResponse
 from steersman.http.target import first
-from steersman.server import tables
+from steersman.server import status_errors, tables
 from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import MediaTypeOptions
 from steersman.server.http import query_options
 from steersman.server.http.context import Context
 from steersman.server.http.handlers import list_request
+from steersman.server.http.heavy_requests import TOO_MANY
 from steersman.server.http.responses import error_status, table
 from steersman.server.http.watch_registry import ActiveWatch
 from steersman.server.registry.resources import Resource
@@ -26,6 +27,8 @@ from steersman.server.storage.watch import Subscription
 DEFAULT_TIMEOUT = 1800
 """Seconds that a watch without a timeout lasts; a random factor of up to 2 keeps watches from ending all at once."""
 _CHUNK = 64 * 1024
+_EVENT = 128
+"""Bytes that an unread event takes, without its object."""
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 LineEncoder: TypeAlias = Callable[[WatchEvent[Any]], bytes]
@@ -33,6 +36,9 @@ LineEncoder: TypeAlias = Callable[[WatchEvent[Any]], bytes]
 
 async def handle_watch(ctx: Context, resource: Resource) -> StreamingResponse:
     """Serves a watch to its end. Raises the refusal of a watch that cannot begin."""
+    if ctx.state.watches.full:
+        raise status_errors.too_many_requests(TOO_MANY, retry_after=1.0)
+    await ctx.state.heavy.turn()
     options = query_options.list_options(ctx.query, watch=True)
     line = _line_encoder(ctx, ctx.choice(stream=True), resource)
     error = b""
@@ -91,6 +97,7 @@ async def _send(response: StreamingResponse, watch: ActiveWatch, line: LineEncod
             event = await anext(subscription)
         if lines:
             watch.since = loop.time()
+            response.keep(_EVENT * subscription.unread)
             await response.write(b"".join(lines))
             watch.since = None
 

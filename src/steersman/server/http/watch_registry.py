@@ -17,6 +17,8 @@ BOOKMARKS = 4
 """Bookmarks are sent with every fourth sweep."""
 PATIENCE = 30.0
 """Seconds after which the connection of a client that does not read is dropped."""
+MAX_WATCHES = 1500
+"""How many watches may be open at once by default; others are refused with 429."""
 
 
 class ActiveWatch:
@@ -43,14 +45,20 @@ class ActiveWatch:
 class WatchRegistry:
     """The watches of one HTTP server."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, most: int = MAX_WATCHES) -> None:
         self._store = store
+        self._most = most
         self._watches: dict[ActiveWatch, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._sweeps = 0
 
     def __len__(self) -> int:
         return len(self._watches)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many watches as there may be."""
+        return len(self._watches) >= self._most
 
     def resources(self) -> Iterator[str]:
         """The resource of each watch."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Sequence
-from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeAlias
 
+from steersman.api.bounded_cache import short_cache
 from steersman.server.validation.field_errors import FieldErrors
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -22,7 +22,7 @@ _is_plain_ipv4 = re.compile(
 _OCTET_ZEROS = re.compile(r"(?:(?<=^)|(?<=[.:]))0+(?=[0-9]+(?:\.|$))")
 
 
-@lru_cache(maxsize=4096)
+@short_cache(4096)
 def parse_ip(text: str) -> Address | None:
     """Parses an IP address, leading zeros allowed; None where it is invalid."""
     if "%" in text:

@@ -93,7 +93,7 @@ def _validate_csr_conditions(errors: FieldErrors, csr: certificates_v1.Certifica
         seen.append(type_)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def pem_csr_error(request: str) -> str:
     """The message for an invalid request, which is PEM in base64; empty where it is valid."""
     from cryptography.exceptions import UnsupportedAlgorithm

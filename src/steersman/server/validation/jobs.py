@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from msgspec.structs import replace
 
+from steersman.api.bounded_cache import short_cache
 from steersman.api.cron import ScheduleSyntaxError, parse, time_zone
 from steersman.api.generated import batch_v1
 from steersman.api.generated import core_v1 as v1
@@ -317,7 +317,7 @@ def _validate_time_zone(errors: FieldErrors, path: str, zone: str) -> None:
         errors.invalid(path, zone, detail)
 
 
-@lru_cache(maxsize=1024)
+@short_cache(1024)
 def cron_schedule_error(text: str) -> str | None:
     """The parse error of a cron schedule; None where it is valid."""
     try:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
 
+from steersman.api.bounded_cache import MAX_SHORT, short_cache
 from steersman.api.label_syntax import key_errors, path_segment_errors, subdomain_errors
 from steersman.server.validation.field_errors import FieldErrors
 
@@ -157,9 +158,13 @@ subdomain_in_bytes: NameRule = subdomain_errors
 """A DNS subdomain, for kinds whose message counts bytes."""
 
 
-@lru_cache(maxsize=4096)
 def generate_name(rule: NameRule, name: str) -> tuple[str, ...]:
     """Applies a rule to a generateName, which may end with a dash since a suffix follows."""
+    return (_generate_name if len(name) <= MAX_SHORT else _generate_name.__wrapped__)(rule, name)
+
+
+@lru_cache(maxsize=4096)
+def _generate_name(rule: NameRule, name: str) -> tuple[str, ...]:
     if rule is path_segment:
         return tuple(detail for detail in path_segment(name) if detail.startswith("may not contain"))
     if len(name) > 1 and name.endswith("-"):
@@ -174,7 +179,7 @@ def port_number(number: int) -> tuple[str, ...]:
     return VALID if 1 <= number <= 65535 else (_PORT_RANGE,)
 
 
-@lru_cache(maxsize=1024)
+@short_cache(1024)
 def port_name(name: str) -> tuple[str, ...]:
     messages = []
     if _byte_length(name) > 15:

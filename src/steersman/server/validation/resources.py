@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
+from steersman.api.bounded_cache import short_cache
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import Quantity as Amount
 from steersman.api.label_syntax import key_errors
@@ -41,7 +41,7 @@ _STANDARD = _QUOTA | {"storage"}
 _POD_LEVEL = ("cpu", "hugepages-", "memory")
 
 
-@lru_cache(maxsize=4096)
+@short_cache(4096)
 def parse_quantity(amount: Amount) -> Quantity:
     """A quantity as a number. Defaulting has refused unparseable ones, which count as zero here."""
     try:
@@ -53,13 +53,13 @@ def parse_quantity(amount: Amount) -> Quantity:
 # -- names ------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
+@short_cache(1024)
 def is_native(name: str) -> bool:
     """Whether a resource is Kubernetes' own (upstream's IsNativeResource)."""
     return "/" not in name or "kubernetes.io/" in name
 
 
-@lru_cache(maxsize=1024)
+@short_cache(1024)
 def is_extended(name: str) -> bool:
     """Whether a resource is an extended one, counted in whole numbers (IsExtendedResourceName)."""
     return not is_native(name) and not name.startswith("requests.") and not key_errors(f"requests.{name}")
