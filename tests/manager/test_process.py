@@ -134,3 +134,16 @@ while True:
 
 def test_a_thread_ends_the_process_while_another_hangs_with_the_lock_of_the_log() -> None:
     assert subprocess.run([sys.executable, "-c", HANGING], timeout=60).returncode == 1
+
+
+def test_a_process_may_open_as_many_files_as_it_is_ever_allowed() -> None:
+    script = """
+import resource
+from steersman.manager.process import raise_file_limit
+
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (50, hard))
+assert raise_file_limit() == hard
+assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -208,6 +208,11 @@ def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:
         (["--nodes=-1"], "--nodes must be at least 0, but got -1"),
         (["--speed=0"], "--speed must be more than 0, but got 0"),
         (["--port=70000"], "--port must be from 0 to 65535, but got 70000"),
+        (["--max-watches=0"], "--max-watches must be at least 1, but got 0"),
+        (
+            ["--max-connections=9", "--max-watches=9"],
+            "--max-connections must be more than --max-watches (9), but got 9",
+        ),
         (["--"], "no command after --"),
         (["--frob"], "unknown flag: --frob"),
     ],
