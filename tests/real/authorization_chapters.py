@@ -155,7 +155,8 @@ def service(name: str) -> dict[str, Any]:
     return document("v1", "Service", name, metadata=marked(name), spec={"ports": [{"port": 80}]})
 
 
-STATUS = {"loadBalancer": {"ingress": [{"hostname": "a.example"}]}}
+CONDITION = {"type": "Fine", "status": "True", "reason": "Well", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+STATUS = {"conditions": [CONDITION]}
 
 SERVICE = Chapter(
     "services",
@@ -176,7 +177,7 @@ SERVICE = Chapter(
         request("GET through the proxy of an absent service", "GET", f"{SERVICES}/none/proxy/"),
         request("POST through the proxy of an absent service", "POST", f"{SERVICES}/none/proxy/path", {}),
     ),
-    remains=((SERVICES, "status.loadBalancer"),),
+    remains=((SERVICES, "status.conditions"),),
 )
 
 

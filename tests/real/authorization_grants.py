@@ -143,7 +143,7 @@ ROLE_BINDING = Chapter(
 CERTIFICATES = "certificates.k8s.io"
 REQUESTS = collection("certificatesigningrequests", CERTIFICATES, CLUSTER)
 FORGED = {"username": "system:admin", "uid": "7", "groups": ["system:masters"], "extra": {"a": ["b"]}}
-OWNER = "spec.username spec.groups"
+OWNER = "spec.username spec.uid spec.groups spec.extra"
 CERTIFICATE = CSR["request"]
 
 
