@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.server.codec.protobuf.wire import read_fields
+from steersman.server.codec.protobuf.wire import FieldBudget, read_fields
 from steersman.server.discovery.documents import CustomResource
 from steersman.server.discovery.openapi import OpenAPI, binary
 
@@ -20,7 +20,7 @@ FLAGS = {8: "exclusiveMaximum", 10: "exclusiveMinimum", 16: "uniqueItems"}
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    for number, _, value, raw in read_fields(memoryview(data)):
+    for number, _, value, raw in read_fields(memoryview(data), FieldBudget()):
         yield number, bytes(raw) or value
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.errors import BadRequest
-from steersman.server.codec.protobuf import MAGIC, decode
+from steersman.server.codec.protobuf import MAGIC, decode, wire
 
 
 def _recorded() -> list[tuple[str, bytes, dict[str, Any]]]:
@@ -317,3 +317,21 @@ def test_the_table_is_not_read_before_it_is_needed() -> None:
         "assert messages._field_table.cache_info().currsize == 1\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        put(127, 1) * 300,
+        put(1, put(11, b"") * 300),
+        (varint(1 << 3 | 3) + varint(1 << 3 | 4)) * 300,
+        varint(1 << 3 | 3) + put(2, 1) * 300 + varint(1 << 3 | 4),
+        put(1, put(8, put(9, 1) * 300)),
+    ],
+    ids=["unknown fields", "entries of a map", "groups", "fields of a group", "fields of a time"],
+)
+def test_a_body_has_a_limited_number_of_fields(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
+    read("v1", "Pod", raw)
+    monkeypatch.setattr(wire, "MAX_FIELDS", 200)
+    with pytest.raises(BadRequest, match="exceeded max fields of 200"):
+        read("v1", "Pod", raw)

@@ -11,7 +11,13 @@ from typing import Any
 from steersman.api.generated import load
 from steersman.server.codec import field_validation
 from steersman.server.codec.protobuf.messages import decode_message, is_known_message
-from steersman.server.codec.protobuf.wire import BYTES, MalformedMessage, read_fields, read_string
+from steersman.server.codec.protobuf.wire import (
+    BYTES,
+    FieldBudget,
+    MalformedMessage,
+    read_fields,
+    read_string,
+)
 
 __all__ = ["MAGIC", "decode"]
 
@@ -42,8 +48,8 @@ def _decode_body(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
     if len(body) == len(MAGIC):
         raise MalformedMessage("empty body")
     view = memoryview(body)[len(MAGIC) :]
-    raw = view[:0]
-    for number, wire_type, _, chunk in read_fields(view):
+    raw, budget = view[:0], FieldBudget()
+    for number, wire_type, _, chunk in read_fields(view, budget):
         if number not in (1, 2):
             # contentEncoding and contentType: clients leave them empty, and upstream ignores them.
             continue
@@ -54,15 +60,15 @@ def _decode_body(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
         if number == 2:
             raw = chunk
         else:
-            api_version, kind = _decode_type_meta(chunk, api_version, kind)
+            api_version, kind = _decode_type_meta(chunk, api_version, kind, budget)
     if not (api_version and kind):
         raise MalformedMessage(f"Object '{'apiVersion' if kind else 'Kind'}' is missing")
-    document = decode_message(_message_name(api_version, kind), raw)
+    document = decode_message(_message_name(api_version, kind), raw, budget)
     return {"apiVersion": api_version, "kind": kind, **document}
 
 
-def _decode_type_meta(data: memoryview, api_version: str, kind: str) -> tuple[str, str]:
-    for number, wire_type, _, chunk in read_fields(data):
+def _decode_type_meta(data: memoryview, api_version: str, kind: str, budget: FieldBudget) -> tuple[str, str]:
+    for number, wire_type, _, chunk in read_fields(data, budget):
         if number in (1, 2) and wire_type != BYTES:
             raise MalformedMessage(
                 f"wrong wireType = {wire_type} for field {('APIVersion', 'Kind')[number - 1]}"

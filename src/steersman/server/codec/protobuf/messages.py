@@ -23,6 +23,7 @@ from steersman.server.codec.protobuf.wire import (
     BYTES,
     FIXED64,
     VARINT,
+    FieldBudget,
     MalformedMessage,
     read_double,
     read_fields,
@@ -68,34 +69,42 @@ def _parse_field(name: str, type_: str, flags: str = "") -> Field:
     return Field(name, type_, "r" in flags, "m" in flags, "i" in flags, "z" in flags)
 
 
-def decode_message(name: str, data: memoryview, depth: int = 0) -> dict[str, Any]:
+def decode_message(name: str, data: memoryview, budget: FieldBudget, depth: int = 0) -> dict[str, Any]:
     """Decodes a message by its name, such as ``apps_v1.Deployment``. Raises `MalformedMessage`."""
     document: dict[str, Any] = {}
-    _decode_into(document, name, data, depth)
+    _decode_into(document, name, data, depth, budget)
     return document
 
 
-def _decode_into(document: dict[str, Any], name: str, data: memoryview, depth: int) -> None:
+def _decode_into(
+    document: dict[str, Any], name: str, data: memoryview, depth: int, budget: FieldBudget
+) -> None:
     if depth > MAX_DEPTH:
         raise MalformedMessage("exceeded max depth")
     fields = fields_of_message(name)
-    for number, wire_type, value, chunk in read_fields(data):
+    for number, wire_type, value, chunk in read_fields(data, budget):
         field = fields.get(number)
         if field is None:
             continue
         if field.map:
-            _set_entry(document.setdefault(field.name, {}), field, wire_type, chunk, depth)
+            _set_entry(document.setdefault(field.name, {}), field, wire_type, chunk, depth, budget)
         elif field.repeated:
-            _append_item(document.setdefault(field.name, []), field, wire_type, value, chunk, depth)
+            _append_item(document.setdefault(field.name, []), field, wire_type, value, chunk, depth, budget)
         elif field.inline:
             _check_wire_type(field, wire_type, BYTES)
-            _decode_into(document, field.type, chunk, depth + 1)
+            _decode_into(document, field.type, chunk, depth + 1, budget)
         else:
-            _set_field(document, field, wire_type, value, chunk, depth)
+            _set_field(document, field, wire_type, value, chunk, depth, budget)
 
 
 def _set_field(
-    document: dict[str, Any], field: Field, wire_type: int, value: int, chunk: memoryview, depth: int
+    document: dict[str, Any],
+    field: Field,
+    wire_type: int,
+    value: int,
+    chunk: memoryview,
+    depth: int,
+    budget: FieldBudget,
 ) -> None:
     scalar = _SCALARS.get(field.type)
     if scalar is not None:
@@ -111,9 +120,9 @@ def _set_field(
     decode = _VALUE_MESSAGES.get(field.type)
     before = document.get(field.name)
     if decode is None and isinstance(before, dict) and field.type not in _UNION_MESSAGES:
-        _decode_into(before, field.type, chunk, depth + 1)
+        _decode_into(before, field.type, chunk, depth + 1, budget)
         return
-    decoded = _decode_value(field, chunk, depth)
+    decoded = _decode_value(field, chunk, depth, budget)
     if decoded is None:
         # A zero time is an empty message.
         document.pop(field.name, None)
@@ -122,34 +131,44 @@ def _set_field(
 
 
 def _append_item(
-    document: list[Any], field: Field, wire_type: int, value: int, chunk: memoryview, depth: int
+    document: list[Any],
+    field: Field,
+    wire_type: int,
+    value: int,
+    chunk: memoryview,
+    depth: int,
+    budget: FieldBudget,
 ) -> None:
     scalar = _SCALARS.get(field.type)
     if scalar is None:
         _check_wire_type(field, wire_type, BYTES)
-        document.append(_decode_value(field, chunk, depth))
+        document.append(_decode_value(field, chunk, depth, budget))
         return
     expected, read = scalar
     if wire_type == BYTES and expected == VARINT:
-        document.extend([read(number, chunk) for number in read_varints(chunk)])
+        document.extend([read(number, chunk) for number in read_varints(chunk, budget)])
         return
     _check_wire_type(field, wire_type, expected)
     document.append(read(value, chunk))
 
 
-def _set_entry(document: dict[str, Any], field: Field, wire_type: int, data: memoryview, depth: int) -> None:
+def _set_entry(
+    document: dict[str, Any], field: Field, wire_type: int, data: memoryview, depth: int, budget: FieldBudget
+) -> None:
     """Decodes an entry of a map: a message with a key and a value, either of which is absent where it is zero."""
     _check_wire_type(field, wire_type, BYTES)
     key, value, chunk = "", 0, data[:0]
     scalar = _SCALARS.get(field.type)
-    for number, entry_wire_type, varint, part in read_fields(data):
+    for number, entry_wire_type, varint, part in read_fields(data, budget):
         if number == 1:
             _check_wire_type(field, entry_wire_type, BYTES)
             key = read_string(part)
         elif number == 2:
             _check_wire_type(field, entry_wire_type, BYTES if scalar is None else scalar[0])
             value, chunk = varint, part
-    document[key] = scalar[1](value, chunk) if scalar is not None else _decode_value(field, chunk, depth)
+    document[key] = (
+        scalar[1](value, chunk) if scalar is not None else _decode_value(field, chunk, depth, budget)
+    )
 
 
 def _check_wire_type(field: Field, wire_type: int, expected: int) -> None:
@@ -157,11 +176,11 @@ def _check_wire_type(field: Field, wire_type: int, expected: int) -> None:
         raise MalformedMessage(f"wrong wireType = {wire_type} for field {field.name}")
 
 
-def _decode_value(field: Field, data: memoryview, depth: int) -> Any:
+def _decode_value(field: Field, data: memoryview, depth: int, budget: FieldBudget) -> Any:
     decode = _VALUE_MESSAGES.get(field.type)
     if decode is not None:
-        return decode(data)
-    document = decode_message(field.type, data, depth + 1)
+        return decode(data, budget)
+    document = decode_message(field.type, data, budget, depth + 1)
     choose = _UNION_MESSAGES.get(field.type)
     return document if choose is None else choose(document)
 
@@ -169,12 +188,12 @@ def _decode_value(field: Field, data: memoryview, depth: int) -> Any:
 # -- messages that are no objects in JSON -----------------------------------------------------
 
 
-def _decode_time(data: memoryview, digits: int) -> str | None:
+def _decode_time(data: memoryview, budget: FieldBudget, digits: int) -> str | None:
     """An RFC 3339 time in seconds or microseconds, truncated; None for the zero time."""
     if not len(data):
         return None
     seconds = nanos = 0
-    for number, wire_type, value, _ in read_fields(data):
+    for number, wire_type, value, _ in read_fields(data, budget):
         if number in (1, 2) and wire_type != VARINT:
             raise MalformedMessage(
                 f"wrong wireType = {wire_type} for field {('seconds', 'nanos')[number - 1]}"
@@ -194,9 +213,9 @@ def _decode_time(data: memoryview, digits: int) -> str | None:
     return f"{time.year:04}-{time:%m-%dT%H:%M:%S}{fraction}Z"
 
 
-def _decode_quantity(data: memoryview) -> str:
+def _decode_quantity(data: memoryview, budget: FieldBudget) -> str:
     quantity = ""
-    for number, wire_type, _, chunk in read_fields(data):
+    for number, wire_type, _, chunk in read_fields(data, budget):
         if number == 1:
             if wire_type != BYTES:
                 raise MalformedMessage(f"wrong wireType = {wire_type} for field String")
@@ -204,9 +223,9 @@ def _decode_quantity(data: memoryview) -> str:
     return quantity or "0"
 
 
-def _decode_int_or_string(data: memoryview) -> int | str:
+def _decode_int_or_string(data: memoryview, budget: FieldBudget) -> int | str:
     int_or_string_type, int_value, string_value = 0, 0, ""
-    for number, wire_type, value, chunk in read_fields(data):
+    for number, wire_type, value, chunk in read_fields(data, budget):
         if number in (1, 2, 3) and wire_type != (BYTES if number == 3 else VARINT):
             raise MalformedMessage(f"wrong wireType = {wire_type} for an IntOrString")
         if number == 1:
@@ -220,9 +239,9 @@ def _decode_int_or_string(data: memoryview) -> int | str:
     return string_value if int_or_string_type else int_value
 
 
-def _decode_raw_json(data: memoryview) -> Any:
+def _decode_raw_json(data: memoryview, budget: FieldBudget) -> Any:
     raw = b""
-    for number, wire_type, _, chunk in read_fields(data):
+    for number, wire_type, _, chunk in read_fields(data, budget):
         if number == 1:
             if wire_type != BYTES:
                 raise MalformedMessage(f"wrong wireType = {wire_type} for field Raw")
@@ -252,9 +271,9 @@ _SCALARS: Mapping[str, tuple[int, Callable[[int, memoryview], Any]]] = {
 }
 """Scalar types: the wire type, and the function that decodes a varint or bytes."""
 
-_VALUE_MESSAGES: Mapping[str, Callable[[memoryview], Any]] = {
-    "time": lambda data: _decode_time(data, 0),
-    "microtime": lambda data: _decode_time(data, 6),
+_VALUE_MESSAGES: Mapping[str, Callable[[memoryview, FieldBudget], Any]] = {
+    "time": lambda data, budget: _decode_time(data, budget, 0),
+    "microtime": lambda data, budget: _decode_time(data, budget, 6),
     "quantity": _decode_quantity,
     "intorstring": _decode_int_or_string,
     "json": _decode_raw_json,

@@ -8,8 +8,30 @@ from struct import unpack_from
 VARINT, FIXED64, BYTES, START, END, FIXED32 = range(6)
 
 
+MAX_FIELDS = 250_000
+"""The number of fields that all messages of a body may have, unknown ones too: some 0.5 s of work.
+
+differs: upstream has no limit but the size of the body.
+"""
+
+
 class MalformedMessage(ValueError):
     """Bytes that are not a valid protobuf message."""
+
+
+class FieldBudget:
+    """The number of fields that the messages of one body may still have."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MAX_FIELDS
+
+    def spend(self) -> None:
+        """Counts a field. Raises `MalformedMessage` if there are too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise MalformedMessage(f"exceeded max fields of {MAX_FIELDS}")
 
 
 def read_varint(data: memoryview, offset: int) -> tuple[int, int]:
@@ -24,11 +46,12 @@ def read_varint(data: memoryview, offset: int) -> tuple[int, int]:
     raise MalformedMessage("integer overflow" if shift == 70 else "unexpected EOF")
 
 
-def read_fields(data: memoryview) -> Iterator[tuple[int, int, int, memoryview]]:
+def read_fields(data: memoryview, budget: FieldBudget) -> Iterator[tuple[int, int, int, memoryview]]:
     """The fields of a message in order: number, wire type, the value of a varint, the bytes of other types."""
     offset, end = 0, len(data)
     empty = data[:0]
     while offset < end:
+        budget.spend()
         tag, offset = read_varint(data, offset)
         number, wire_type = tag >> 3, tag & 7
         if not 0 < number < 1 << 29:
@@ -38,7 +61,7 @@ def read_fields(data: memoryview) -> Iterator[tuple[int, int, int, memoryview]]:
             yield number, wire_type, value, empty
             continue
         if wire_type == START:
-            offset = _skip_group(data, offset)
+            offset = _skip_group(data, offset, budget)
             continue
         start, offset = _value_range(data, offset, wire_type)
         yield number, wire_type, 0, data[start:offset]
@@ -61,10 +84,11 @@ def _value_range(data: memoryview, offset: int, wire_type: int) -> tuple[int, in
     return offset, offset + length
 
 
-def _skip_group(data: memoryview, offset: int) -> int:
+def _skip_group(data: memoryview, offset: int, budget: FieldBudget) -> int:
     """Skips a group: a deprecated wire type that no known field has."""
     depth = 1
     while depth:
+        budget.spend()
         tag, offset = read_varint(data, offset)
         wire_type = tag & 7
         if wire_type == START:
@@ -84,10 +108,11 @@ def to_signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def read_varints(data: memoryview) -> Iterator[int]:
+def read_varints(data: memoryview, budget: FieldBudget) -> Iterator[int]:
     """Reads packed varints."""
     offset = 0
     while offset < len(data):
+        budget.spend()
         value, offset = read_varint(data, offset)
         yield value
 
