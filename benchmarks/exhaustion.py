@@ -185,7 +185,7 @@ async def main(options: argparse.Namespace) -> int:
         outcomes.append(outcome)
         print(
             f"{outcome.attack}: {outcome.seconds:.0f} s, {outcome.held} connections, peak {outcome.peak / MIB:.0f} MiB of "
-            f"{outcome.ceiling / MIB:.0f}, worst {outcome.ready_worst:.0f} ms, other CPU {outcome.other_cpu:.1f} s",
+            f"{outcome.ceiling / MIB:.0f}, worst {outcome.ready_worst:.0f} ms, lease {'kept' if outcome.lease else 'LOST'}, other CPU {outcome.other_cpu:.1f} s",
             file=sys.stderr,
         )
     print(table(outcomes))
