@@ -35,6 +35,7 @@ RENEW = 64
 """Inputs after which a new server takes the place of the one they have filled."""
 USERS = {"admin": User("root", groups=("system:masters",)), "viewer": User("viewer")}
 ISSUER = "https://kubernetes.default.svc"
+UNKNOWN_REQUEST = b"unable to determine kind and namespace from url"
 
 
 class Servers:
@@ -136,7 +137,12 @@ def check_response(data: bytes, method: bytes) -> bytes:
 
 
 def is_upstreams(body: bytes) -> bool:
-    """Whether kube-apiserver refuses with 500, too: such a Status has no reason. An apply with unknown fields is one case."""
+    """Whether kube-apiserver refuses with 500, too: a path it cannot parse, or a Status without a reason.
+
+    An apply with unknown fields and a watch from a malformed resourceVersion are such.
+    """
+    if UNKNOWN_REQUEST in body:
+        return True
     document = msgspec.json.decode(body)
     return document["kind"] == "Status" and "reason" not in document
 
