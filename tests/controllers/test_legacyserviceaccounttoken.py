@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from steersman.api.errors import Conflict, NotFound
+from steersman.api.errors import Conflict, Forbidden, NotFound
 from steersman.api.kinds import ObjectMeta, SecretReference, ServiceAccount
-from steersman.api.kinds.config import ACCOUNT_NAME, ConfigMap, Secret
+from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_UID, ConfigMap, Secret
 from steersman.controllers.legacyserviceaccounttoken import (
     INTERVAL,
     INVALID_SINCE,
@@ -19,6 +20,7 @@ from steersman.controllers.legacyserviceaccounttoken import (
     secret_names,
 )
 from steersman.intent.actions import Action, Delete, List, Patch, Read
+from steersman.intent.settings import Misconfigured, Settings
 from steersman.intent.verdict import InvalidSpec, Verdict, Wake
 from steersman.testing.decision_driver import USUAL, StaticCaches, walk
 
@@ -137,3 +139,148 @@ def test_a_token_that_changed_meanwhile_is_left_for_another_day(error: Exception
 )
 def test_every_way_to_mention_a_secret_is_known(spec: dict[str, Any]) -> None:
     assert "s" in set(secret_names(spec))
+
+
+# -- upstream's table: days, and what becomes of the token ----------------------------------------
+
+TODAY = datetime(2026, 6, 15, tzinfo=UTC)
+MARK = {"metadata": {"uid": "s", "labels": {INVALID_SINCE: "2026-06-15"}}}
+KEPT, MARKED, DELETED = "kept", "marked invalid", "deleted"
+
+
+def dated(
+    used: str = "",
+    invalid: str = "",
+    created: str = "2022-12-27",
+    owner: str = "builder",
+    uid: str = "u",
+    deleted: bool = False,
+) -> Secret:
+    labels = {LAST_USED: used, INVALID_SINCE: invalid}
+    return Secret(
+        metadata=ObjectMeta(
+            name="t",
+            namespace="d",
+            uid="s",
+            resourceVersion="1",
+            labels={name: day for name, day in labels.items() if day},
+            creationTimestamp=datetime.fromisoformat(f"{created}T00:00:00+00:00"),
+            deletionTimestamp=NOW if deleted else None,
+            annotations={ACCOUNT_NAME: owner, ACCOUNT_UID: uid},
+        ),
+        type="kubernetes.io/service-account-token",
+    )
+
+
+def outcome(secret: Secret, *others: Any, since: str | None, before: str, pods: Any = ()) -> str:
+    """What becomes of a token when the clean-up period began on a day."""
+    days = (TODAY - datetime.fromisoformat(f"{before}T00:00:00+00:00")).days
+    settings = Settings({"legacy-service-account-token-clean-up-period": days * 86_400.0})
+    configured = controller.configured(settings)
+    assert configured is not None
+    seen = configured.see(StaticCaches(configured, secret, *others), ROUND)
+    tracking: Any = NotFound("none") if since is None else ConfigMap(data={"since": since} if since else {})
+    assert seen is not None
+    answers: dict[type[Action[Any]], Any] = {Read: tracking, List: lambda action: list(pods)}
+    recorded: list[Action[Any]] = []
+    try:
+        walk(configured.decide(seen, NOW), answers, recorded=recorded)
+    except InvalidSpec:
+        assert not [action for action in recorded if not isinstance(action, Read)]
+    writes = [action for action in recorded if not isinstance(action, Read | List)]
+    if not writes:
+        return KEPT
+    assert writes in ([Patch(secret, MARK)], [Delete(secret, exact=True)])
+    return MARKED if isinstance(writes[0], Patch) else DELETED
+
+
+MOUNTS = {"spec": {"volumes": [{"name": "v", "secret": {"secretName": "t"}}]}}
+
+
+@pytest.mark.parametrize(
+    ("secret", "others", "since", "before", "pods", "expected"),
+    [
+        (dated("2022-12-27"), (OWNER,), None, "2022-12-28", (), KEPT),
+        (dated("2022-12-27"), (OWNER,), "", "2022-12-28", (), KEPT),
+        (dated("2022-12-27"), (OWNER,), "2022-12-29", "2022-12-29", (), KEPT),
+        (dated("2022-12-27"), (OWNER,), "2022-12-27-1", "2022-12-29", (), KEPT),
+        (
+            dated("2022-12-27"),
+            (ServiceAccount(metadata=OWNER.metadata),),
+            "2022-12-27",
+            "2022-12-29",
+            (),
+            KEPT,
+        ),
+        (dated("2022-12-27", created="2022-12-30"), (OWNER,), "2022-12-27", "2022-12-29", (), KEPT),
+        (dated("2022-12-27", deleted=True), (OWNER,), "2022-12-27", "2022-12-30", (), KEPT),
+        (dated("2022-12-30"), (OWNER,), "2022-12-27", "2022-12-29", (), KEPT),
+        (dated("2022-12-27-1"), (OWNER,), "2022-12-27", "2022-12-29", (), KEPT),
+        (dated("2022-12-27"), (), "2022-12-27", "2022-12-29", (), KEPT),
+        (dated("2022-12-27", uid="other"), (OWNER,), "2022-12-27", "2022-12-29", (), KEPT),
+        (dated("2022-12-27", owner=""), (OWNER,), "2022-12-27", "2022-12-29", (), KEPT),
+        (dated(), (OWNER,), "2022-12-28", "2022-12-30", (), MARKED),
+        (dated(invalid="2022-12-29-1"), (OWNER,), "2022-12-28", "2022-12-30", (), MARKED),
+        (dated(invalid="2023-01-01"), (OWNER,), "2022-12-28", "2022-12-29", (), KEPT),
+        (dated(invalid="2022-12-29"), (OWNER,), "2022-12-28", "2023-01-01", (), DELETED),
+        (dated("2022-12-27"), (OWNER,), "2022-12-28", "2022-12-29", (MOUNTS,), KEPT),
+        (dated("2022-12-27"), (OWNER,), "2022-12-28", "2022-12-30", (), MARKED),
+        (dated("2022-12-27", "2023-05-01"), (OWNER,), "2022-12-28", "2022-12-30", (), KEPT),
+        (dated("2022-12-27", "2023-01-05"), (OWNER,), "2022-12-28", "2023-05-01", (), DELETED),
+        # Go reads days with two digits for month and day only.
+        (dated("2022-1-5"), (OWNER,), "2022-12-27", "2022-12-29", (), KEPT),
+        (dated(invalid="2022-1-5"), (OWNER,), "2022-12-28", "2023-01-01", (), MARKED),
+        (dated("2022-12-27"), (OWNER,), "2022-1-5", "2022-12-29", (), KEPT),
+    ],
+    ids=[
+        "no ConfigMap",
+        "no 'since'",
+        "not tracked for the period",
+        "a 'since' that is no day",
+        "not in secrets of its account",
+        "created late",
+        "terminating",
+        "used late",
+        "last use that is no day",
+        "no account",
+        "account of another uid",
+        "names no account",
+        "never used",
+        "invalid since no day",
+        "not invalid for the period",
+        "invalid for the period",
+        "mounted by a pod",
+        "used before the period",
+        "used before the period, not invalid for it",
+        "used before the period, and invalid for it",
+        "last use with one digit",
+        "invalid with one digit",
+        "'since' with one digit",
+    ],
+)
+def test_a_token_is_kept_marked_or_deleted_by_its_days(
+    secret: Secret, others: tuple[Any, ...], since: str | None, before: str, pods: Any, expected: str
+) -> None:
+    assert outcome(secret, *others, since=since, before=before, pods=pods) == expected
+
+
+def test_a_token_that_cannot_be_marked_does_not_keep_others_from_it() -> None:
+    other = replace(token(), metadata=replace(token().metadata, name="u", uid="s2"))
+    owner = replace(OWNER, secrets=(SecretReference(name="t"), SecretReference(name="u")))
+    recorded: list[Action[Any]] = []
+    seen = controller.see(StaticCaches(controller, owner, token(), other), ROUND)
+    assert seen is not None
+    answers: dict[type[Action[Any]], Any] = {
+        Read: ConfigMap(data={"since": "2024-01-01"}),
+        List: lambda action: [],
+        Patch: Forbidden("no"),
+    }
+    with pytest.raises(Forbidden):
+        walk(controller.decide(seen, NOW), answers, recorded=recorded)
+    assert [one.target.key.name for one in recorded if isinstance(one, Patch)] == ["t", "u"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_a_period_must_be_positive(seconds: float) -> None:
+    with pytest.raises(Misconfigured, match="must be greater than 0"):
+        controller.configured(Settings({"legacy-service-account-token-clean-up-period": seconds}))

@@ -10,12 +10,12 @@ import pytest
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.jwt import Verifier
-from steersman.api.kinds import ObjectMeta, SecretReference, ServiceAccount
+from steersman.api.kinds import SERVICEACCOUNTS, ObjectMeta, SecretReference, ServiceAccount
 from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID, Secret
 from steersman.api.scheme import Key
 from steersman.api.signing_keys import KeySet
-from steersman.controllers.serviceaccounttoken import controller
-from steersman.intent.actions import Action, Delete, Read, ReadFile, ReadModifyWrite
+from steersman.controllers.serviceaccounttoken import FillSecret, controller
+from steersman.intent.actions import Action, Address, Delete, Read, ReadFile, ReadModifyWrite
 from steersman.intent.controller import Change
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
@@ -63,7 +63,7 @@ def look(
 
 def filled(action: Action[Any], **document: Any) -> dict[str, Any]:
     assert isinstance(action, ReadModifyWrite)
-    made = {"metadata": {"annotations": {"mine": "stays"}}, **document}
+    made = {"metadata": {"resourceVersion": "9", "annotations": {"mine": "stays"}}, **document}
     action.mutate(made)
     return made
 
@@ -149,16 +149,23 @@ def test_a_secret_of_the_same_name_that_came_back_is_not_forgotten() -> None:
     assert configured.see(caches, key) is None
 
 
-@pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another")])
-def test_an_account_that_went_first_is_no_error(error: Exception) -> None:
+def removing_a_reference(error: Exception) -> Verdict:
     configured = controller.configured(SETTINGS)
     assert configured is not None
     caches = StaticCaches(configured, account("u1", "t"))
     (key,) = configured.watches[0].to(caches, Change(secret("u1"), None))
     seen = configured.see(caches, key)
     assert seen is not None
-    _, verdict = walk(configured.decide(seen, NOW), {ReadModifyWrite: error})
-    assert verdict == Rest("Secret deleted; ServiceAccount is gone, too")
+    return walk(configured.decide(seen, NOW), {ReadModifyWrite: error})[1]
+
+
+def test_an_account_that_went_first_is_no_error() -> None:
+    assert removing_a_reference(NotFound("gone")) == Rest("Secret deleted; ServiceAccount is gone, too")
+
+
+def test_a_reference_that_other_writers_kept_from_being_removed_is_tried_again() -> None:
+    with pytest.raises(Conflict):
+        removing_a_reference(Conflict("changed"))
 
 
 def test_a_key_that_is_none_fails_the_round_and_is_not_quoted() -> None:
@@ -181,3 +188,126 @@ def test_what_fills_a_secret_does_not_show_it() -> None:
     (amend,), _ = look(secret(), account())
     assert isinstance(amend, ReadModifyWrite)
     assert repr(amend.mutate) == "<fill Secret: ca.crt, namespace, token>"
+
+
+# -- upstream's table: a change, what exists then, and the requests it leads to -------------------
+
+LOOK_UP = Read(Address(SERVICEACCOUNTS, "d", "builder"))
+COMPLETE = secret("u1", token="ABC", ca_crt="CA", namespace="d")
+LACKING = {
+    "token": secret("u1", ca_crt="CA", namespace="d"),
+    "ca.crt": secret("u1", token="ABC", namespace="d"),
+    "another ca.crt": secret("u1", token="ABC", ca_crt="mismatched", namespace="d"),
+    "namespace": secret("u1", token="ABC", ca_crt="CA"),
+}
+CUSTOM = secret("u1", token="ABC", ca_crt="CA", namespace="custom")
+
+
+def requests(event: str, changed: Any, *existing: Any) -> list[Any]:
+    """The reads and deletions that a change leads to, and the keys of ``data`` that are written."""
+    configured = controller.configured(SETTINGS)
+    assert configured is not None
+    deleted = event == "deleted"
+    caches = StaticCaches(configured, *existing, *(() if deleted else (changed,)))
+    change = Change(changed if event != "added" else None, None if deleted else changed)
+    watch = configured.watches[0 if isinstance(changed, Secret) else 1]
+    found: list[Any] = []
+    for key in watch.to(caches, change):
+        if (seen := configured.see(caches, key)) is None:
+            continue
+        answers: dict[type[Action[Any]], Any] = {
+            ReadFile: lambda action: FILES[action.path],
+            Read: NotFound("none"),
+        }
+        for action in walk(configured.decide(seen, NOW), answers)[0]:
+            if isinstance(action, ReadModifyWrite):
+                fill = action.mutate
+                found += sorted(fill.entries) if isinstance(fill, FillSecret) else ["reference"]
+            elif not isinstance(action, ReadFile):
+                found.append(action)
+    return found
+
+
+@pytest.mark.parametrize("event", ["added", "updated"])
+@pytest.mark.parametrize(
+    ("changed", "existing", "expected"),
+    [
+        (account("u1"), (), []),
+        (account("u1", "missing"), (), []),
+        (account("u1", "t"), (COMPLETE,), []),
+        (COMPLETE, (), [LOOK_UP, Delete(COMPLETE)]),
+        (COMPLETE, (account("u1", "t"),), []),
+        (LACKING["token"], (account("u1", "t"),), ["token"]),
+        (LACKING["ca.crt"], (account("u1", "t"),), ["ca.crt"]),
+        (LACKING["another ca.crt"], (account("u1", "t"),), ["ca.crt"]),
+        (LACKING["namespace"], (account("u1", "t"),), ["namespace"]),
+        (CUSTOM, (account("u1", "t"),), []),
+    ],
+    ids=[
+        "account",
+        "account with a missing Secret",
+        "account with a Secret",
+        "no account",
+        "complete",
+        *LACKING,
+        "namespace of its own",
+    ],
+)
+def test_a_change_of_an_account_or_a_secret_leads_to_these_requests(
+    event: str, changed: Any, existing: tuple[Any, ...], expected: list[Any]
+) -> None:
+    assert requests(event, changed, *existing) == expected
+
+
+@pytest.mark.parametrize(
+    ("deleted", "existing", "expected"),
+    [
+        (account("u1"), (), []),
+        (account("u1", "missing"), (), []),
+        # differs: upstream deletes without reading the account again.
+        (account("u1", "t"), (COMPLETE,), [LOOK_UP, Delete(COMPLETE)]),
+        (COMPLETE, (), []),
+        (COMPLETE, (account("u1", "t"),), ["reference"]),
+        # differs: upstream reads the account before it finds that there is no reference.
+        (COMPLETE, (account("u1"),), []),
+        (COMPLETE, (account("u2", "t"),), []),
+        (secret(), (account("u2", "t"),), ["reference"]),
+    ],
+    ids=[
+        "account",
+        "account with a missing Secret",
+        "account with a Secret",
+        "Secret without an account",
+        "Secret with a reference",
+        "Secret without a reference",
+        "Secret of an account that was replaced",
+        "Secret that names no uid",
+    ],
+)
+def test_a_deletion_leads_to_these_requests(
+    deleted: Any, existing: tuple[Any, ...], expected: list[Any]
+) -> None:
+    assert requests("deleted", deleted, *existing) == expected
+
+
+@pytest.mark.parametrize("error", [NotFound("gone"), Conflict("changed")])
+def test_a_secret_that_changed_or_went_is_not_filled_in(error: Exception) -> None:
+    configured = controller.configured(SETTINGS)
+    assert configured is not None
+    seen = configured.see(StaticCaches(configured, secret(), account()), MEANT)
+    assert seen is not None
+    answers: dict[type[Action[Any]], Any] = {
+        ReadFile: lambda action: FILES[action.path],
+        ReadModifyWrite: error,
+    }
+    _, verdict = walk(configured.decide(seen, NOW), answers)
+    assert verdict == Rest("Secret has changed or is gone")
+
+
+def test_a_secret_that_was_given_to_another_account_is_not_given_back() -> None:
+    (amend,), _ = look(secret(), account())
+    assert isinstance(amend, ReadModifyWrite)
+    live = {"metadata": {"resourceVersion": "10", "annotations": {ACCOUNT_NAME: "another"}}}
+    with pytest.raises(Conflict):
+        amend.mutate(live)
+    assert live == {"metadata": {"resourceVersion": "10", "annotations": {ACCOUNT_NAME: "another"}}}

@@ -7,19 +7,20 @@ invalid, and deleted after another period.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 
 import msgspec
 
-from steersman.api.errors import Conflict, NotFound
+from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.kinds import PODS, SERVICEACCOUNTS, ServiceAccount
 from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID, CONFIGMAPS, Secret
 from steersman.api.scheme import Key
 from steersman.intent.actions import Address, Delete, List, Patch, Read
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
-from steersman.intent.settings import DEFAULTS
+from steersman.intent.settings import DEFAULTS, Misconfigured
 from steersman.intent.verdict import InvalidSpec, Verdict, Wake
 
 TRACKING = Key("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
@@ -34,6 +35,7 @@ PERIOD = Flag(
 INTERVAL = timedelta(hours=24)
 ROUND = Key("", "legacy tokens")
 """The one key of this controller."""
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -63,8 +65,10 @@ def observe(caches: Caches, key: Key) -> tuple[Token, ...]:
 
 def parse_date(text: str | None) -> date | None:
     """Parses a date in the format of labels; None where it is invalid."""
+    if not _DATE.fullmatch(text or ""):
+        return None
     try:
-        return datetime.strptime(text or "", "%Y-%m-%d").replace(tzinfo=UTC).date()
+        return date.fromisoformat(text or "")
     except ValueError:
         return None
 
@@ -115,16 +119,28 @@ async def decide(tokens: tuple[Token, ...], now: datetime, config: Config = Conf
         return Wake(INTERVAL, "token use is not tracked for long enough yet")
     before = now - config.period
     used: dict[str, frozenset[str]] = {}
+    failure: ApiError | None = None
     for token in tokens:
         if not is_unused(token, before):
             continue
         namespace = token.secret.metadata.namespace
-        if namespace not in used:
-            pods = await List(PODS.untyped, namespace, as_manager=True)
-            used[namespace] = frozenset(name for pod in pods for name in secret_names(pod.get("spec")))
-        if token.secret.metadata.name not in used[namespace]:
-            await _invalidate_or_delete(token.secret, before, now)
+        try:
+            if namespace not in used:
+                used[namespace] = await _used_secrets(namespace)
+            if token.secret.metadata.name not in used[namespace]:
+                await _invalidate_or_delete(token.secret, before, now)
+        except ApiError as error:
+            # One token that cannot be written must not keep the others from it.
+            failure = failure or error
+    if failure is not None:
+        raise failure
     return Wake(INTERVAL, "tokens checked")
+
+
+async def _used_secrets(namespace: str) -> frozenset[str]:
+    """The names of the Secrets that the pods of a namespace refer to."""
+    pods = await List(PODS.untyped, namespace, as_manager=True)
+    return frozenset(name for pod in pods for name in secret_names(pod.get("spec")))
 
 
 async def _invalidate_or_delete(secret: Secret, before: datetime, now: datetime) -> None:
@@ -144,6 +160,8 @@ async def _invalidate_or_delete(secret: Secret, before: datetime, now: datetime)
 
 def configure(settings: Settings) -> Controller[tuple[Token, ...]]:
     config = Config(period=timedelta(seconds=settings[PERIOD]))
+    if config.period <= timedelta():
+        raise Misconfigured(f"--{PERIOD.name} must be greater than 0")
     return Controller(
         name="legacy-serviceaccount-token-cleaner-controller",
         aliases=("legacy-service-account-token-cleaner",),

@@ -65,6 +65,7 @@ def observe(caches: Caches, key: Key) -> TokenSecret | DeletedSecret | None:
     # The key of a deleted Secret names its account: see `_enqueue_secret`.
     name, _, rest = key.name.partition("/")
     account, _, uid = rest.partition("/")
+    # differs: upstream also removes the reference if there is a new Secret of the same name.
     if not account or caches[ACCOUNT_TOKENS].get(Key(key.namespace, name)) is not None:
         return None
     found = _find_account(caches, key.namespace, {ACCOUNT_NAME: account, ACCOUNT_UID: uid})
@@ -119,7 +120,7 @@ async def _remove_reference(seen: DeletedSecret) -> Verdict:
 
     try:
         await ReadModifyWrite(seen.account, change)
-    except (NotFound, Conflict):
+    except NotFound:
         return Rest("Secret deleted; ServiceAccount is gone, too")
     return Rest("Secret deleted; removed from its ServiceAccount")
 
@@ -143,6 +144,7 @@ async def decide(seen: TokenSecret | DeletedSecret, now: datetime, config: Confi
     if not secret.metadata.annotations.get(ACCOUNT_NAME):
         return Rest("no service-account.name annotation")
     if secret.metadata.deletionTimestamp is not None:
+        # differs: upstream fills it in, with a token that no server accepts.
         return Rest("Secret terminating")
     account = await _live_account(seen)
     if account is None:
@@ -162,17 +164,25 @@ async def decide(seen: TokenSecret | DeletedSecret, now: datetime, config: Confi
         except ValueError as error:
             raise InvalidSpec(f"{config.private_key_file}: {error}") from None
         data["token"] = encode(claims(account, secret.metadata.name), signer).encode()
-    await ReadModifyWrite(secret, FillSecret({name: data[name] for name in missing}, account))
+    fill = FillSecret({name: data[name] for name in missing}, account, secret.metadata.resourceVersion)
+    try:
+        await ReadModifyWrite(secret, fill)
+    except (NotFound, Conflict):
+        return Rest("Secret has changed or is gone")
     return Rest(f"Secret filled in: {', '.join(missing)}")
 
 
 class FillSecret(msgspec.Struct, frozen=True):
-    """Sets data and annotations of a live Secret."""
+    """Sets data and annotations of a live Secret. Raises `Conflict` if the Secret is not as the cache shows it: it may
+    name another account by now, and its next event leads to another round."""
 
     entries: Mapping[str, bytes]
     account: ServiceAccount
+    resource_version: str
 
     def __call__(self, document: dict[str, Any]) -> None:
+        if document["metadata"].get("resourceVersion") != self.resource_version:
+            raise Conflict("Secret is not up to date in the cache")
         data = document["data"] = {**(document.get("data") or {})}
         for name, value in self.entries.items():
             # Another writer may have been faster: an existing token is never replaced.
