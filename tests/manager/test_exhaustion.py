@@ -28,7 +28,7 @@ CREATED = 100
 
 
 class Attacked:
-    """A control plane, and its memory before the first attack."""
+    """A control plane of its own for each attack, and its memory before."""
 
     def __init__(self, child: Child, target: Target) -> None:
         self.child, self.target = child, target
@@ -36,7 +36,7 @@ class Attacked:
         self.idle = child.rss()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     raise_file_limit()
     where = tmp_path_factory.mktemp("exhaustion")
