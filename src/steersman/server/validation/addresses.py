@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TypeAlias
+from ipaddress import IPv4Address, IPv6Address
 
-from steersman.api.bounded_cache import short_cache
+from steersman.api.ip_addresses import LEADING_ZEROS, Address, parse_cidr, parse_ip
 from steersman.server.validation.field_errors import FieldErrors
-
-Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
 
 _NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
@@ -19,36 +15,6 @@ _is_plain_ipv4 = re.compile(
     r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}"
 ).fullmatch
 """Whether a text is an IPv4 address without leading zeros: the common case."""
-_OCTET_ZEROS = re.compile(r"(?:(?<=^)|(?<=[.:]))0+(?=[0-9]+(?:\.|$))")
-
-
-@short_cache(4096)
-def parse_ip(text: str) -> Address | None:
-    """Parses an IP address, leading zeros allowed; None where it is invalid."""
-    if "%" in text:
-        return None
-    try:
-        return ip_address(text)
-    except ValueError:
-        pass
-    if "." not in text:
-        return None
-    try:
-        return ip_address(_OCTET_ZEROS.sub("", text))
-    except ValueError:
-        return None
-
-
-def parse_cidr(text: str) -> Network | None:
-    """Parses a CIDR, host bits allowed; None where it is invalid."""
-    address, slash, length = text.partition("/")
-    base = parse_ip(address)
-    if not slash or base is None or not (length.isascii() and length.isdigit()) or len(length) > 4:
-        return None
-    try:
-        return ip_network(f"{base}/{int(length)}", strict=False)
-    except ValueError:
-        return None
 
 
 def _is_ipv4_mapped(address: Address) -> bool:
@@ -132,7 +98,7 @@ def _is_link_local_multicast(address: Address) -> bool:
 
 
 def _has_leading_zeros(text: str) -> bool:
-    return "." in text and _OCTET_ZEROS.search(text) is not None
+    return "." in text and LEADING_ZEROS.search(text) is not None
 
 
 def is_ipv4(text: str) -> bool:

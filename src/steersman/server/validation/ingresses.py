@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import networking_v1
+from steersman.api.ip_addresses import parse_ip
 from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.field_errors import FieldErrors, Verbatim
@@ -62,7 +63,7 @@ def _host_errors(host: str) -> tuple[str, ...]:
 
 def _validate_ingress_rule(errors: FieldErrors, path: str, rule: networking_v1.IngressRule) -> None:
     if rule.host:
-        if addresses.parse_ip(rule.host) is not None:
+        if parse_ip(rule.host) is not None:
             errors.invalid(f"{path}.host", rule.host, "must be a DNS name, not an IP address")
         errors.invalid_each(f"{path}.host", rule.host, _host_errors(rule.host))
     if rule.http is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steersman.api.generated import networking_v1
+from steersman.api.ip_addresses import parse_cidr
 from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
@@ -91,13 +92,13 @@ def _validate_ip_block(errors: FieldErrors, path: str, block: networking_v1.IPBl
         errors.required(f"{path}.cidr")
         return
     addresses.validate_cidr(errors, f"{path}.cidr", block.cidr)
-    block_network = addresses.parse_cidr(block.cidr)
+    block_network = parse_cidr(block.cidr)
     if block_network is None:
         return
     for i, hole in enumerate(block.except_):
         at = f"{path}.except[{i}]"
         addresses.validate_cidr(errors, at, hole)
-        hole_network = addresses.parse_cidr(hole)
+        hole_network = parse_cidr(hole)
         if hole_network is None:
             continue
         inside = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
+from steersman.api.ip_addresses import parse_ip
 from steersman.server.validation import addresses, names, service_addresses
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.field_errors import FieldErrors, go_struct
@@ -295,7 +296,7 @@ def validate_ingress_hostname(errors: FieldErrors, path: str, name: str) -> None
     """Validates the hostname of a load balancer's ingress point."""
     if name:
         errors.invalid_each(path, name, names.dns1123_subdomain(name))
-        if addresses.parse_ip(name) is not None:
+        if parse_ip(name) is not None:
             errors.invalid(path, name, "must be a DNS name, not an IP address")
 
 
