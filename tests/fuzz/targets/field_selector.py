@@ -28,7 +28,7 @@ def check(data: bytes) -> None:
         for term in selector.terms
     )
     assert selector.matches(fields) is expected
-    for term in selector.terms:
+    for term in selector.terms[:10]:
         only = selector.exact(term.field)
         if only is not None and expected:
             assert (fields.get(term.field) or "") == only

@@ -26,7 +26,7 @@ def check(data: bytes) -> None:
     assert again.requirements == selector.requirements
     expected = all(_holds(one, labels) for one in selector.requirements)
     assert selector.matches(labels) is expected
-    for one in selector.requirements:
+    for one in selector.requirements[:10]:
         only = selector.exact(one.key)
         if only is not None and expected:
             assert labels.get(one.key) == only
