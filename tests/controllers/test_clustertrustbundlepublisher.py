@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.api.errors import AlreadyExists, NotFound
+from steersman.api.errors import AlreadyExists, Forbidden, NotFound
 from steersman.api.kinds import ObjectMeta
 from steersman.api.kinds.certificates import CLUSTERTRUSTBUNDLES, ClusterTrustBundle, ClusterTrustBundleSpec
 from steersman.controllers.clustertrustbundlepublisher import ROUND, SIGNER, bundle_name, controller
@@ -77,3 +77,44 @@ def test_without_a_ca_nothing_is_published() -> None:
 @pytest.mark.parametrize("gates", [{}, {"ClusterTrustBundle": False}])
 def test_it_runs_behind_its_gate(gates: dict[str, bool]) -> None:
     assert controller.configured(Settings({"root-ca-file": "ca.crt"}, gates)) is None
+
+
+# -- upstream's table -----------------------------------------------------------------------------
+
+RIGHT, WRONG = bundle("CA"), bundle("olddata", bundle_name(b"CA"))
+SECOND = bundle("CA", "kubernetes.io:kube-apiserver-serving:name2")
+CREATE = Create(CLUSTERTRUSTBUNDLES, "", bundle("CA"))
+
+
+@pytest.mark.parametrize(
+    ("bundles", "expected"),
+    [
+        ((), [CREATE]),
+        ((WRONG,), [Update(RIGHT)]),
+        ((RIGHT, SECOND), [Delete(SECOND)]),
+        ((WRONG, SECOND), [Update(RIGHT), Delete(SECOND)]),
+        ((SECOND,), [CREATE, Delete(SECOND)]),
+        ((RIGHT,), []),
+    ],
+    ids=["none", "other content", "two", "two, one of other content", "another name", "as it should be"],
+)
+def test_the_bundles_of_the_signer_become_the_one_of_the_content(
+    bundles: tuple[ClusterTrustBundle, ...], expected: list[Action[Any]]
+) -> None:
+    assert look(*bundles)[0] == expected
+
+
+def test_bundles_of_other_signers_are_not_watched() -> None:
+    assert controller.watches[0].kind.fields == f"spec.signerName={SIGNER}"
+
+
+def test_a_bundle_that_cannot_be_deleted_does_not_keep_others_from_it() -> None:
+    configured = controller.configured(Settings({"root-ca-file": "ca.crt"}, GATE))
+    assert configured is not None
+    seen = configured.see(StaticCaches(configured, RIGHT, bundle("old"), bundle("older")), ROUND)
+    assert seen is not None
+    recorded: list[Action[Any]] = []
+    answers: dict[type[Action[Any]], Any] = {ReadFile: b"CA", Delete: [Forbidden("no")]}
+    with pytest.raises(Forbidden):
+        walk(configured.decide(seen, NOW), answers, recorded=recorded)
+    assert sum(isinstance(action, Delete) for action in recorded) == 2

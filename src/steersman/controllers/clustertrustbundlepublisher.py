@@ -15,7 +15,7 @@ from functools import partial
 
 import msgspec
 
-from steersman.api.errors import AlreadyExists, Conflict, NotFound
+from steersman.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from steersman.api.kinds import ObjectMeta
 from steersman.api.kinds.certificates import CLUSTERTRUSTBUNDLES, ClusterTrustBundle, ClusterTrustBundleSpec
 from steersman.api.scheme import Key
@@ -67,12 +67,18 @@ async def decide(seen: Observation, now: datetime, config: Config) -> Verdict:
             return Rest("ClusterTrustBundle already exists")
     elif current.spec.trustBundle != text:
         await Update(ClusterTrustBundle(metadata=current.metadata, spec=spec))
+    failure: ApiError | None = None
     for bundle in seen.bundles:
         if bundle.metadata.name != name:
             try:
                 await Delete(bundle)
             except (NotFound, Conflict):
                 continue
+            except ApiError as error:
+                # One bundle that cannot be deleted must not keep the others from it.
+                failure = error
+    if failure is not None:
+        raise failure
     return Rest("ClusterTrustBundle published")
 
 

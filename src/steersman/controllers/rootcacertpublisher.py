@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from steersman.api.errors import AlreadyExists, ApiError, NotFound
+from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import NAMESPACES, Namespace, ObjectMeta
 from steersman.api.kinds.config import CONFIGMAPS, ConfigMap
 from steersman.api.scheme import Key
@@ -57,15 +57,15 @@ def _enqueue_namespace(caches: Caches, change: Change[ConfigMap]) -> Iterable[Ke
 async def decide(seen: Observation, now: datetime, config: Config) -> Verdict:
     name = seen.namespace.metadata.name
     if seen.namespace.status.phase != "Active":
+        # differs: upstream tries to create the ConfigMap where a terminating namespace is listed at start, and repairs one.
         return Rest("namespace not active")
-    data = {"ca.crt": (await ReadFile(config.root_ca_file)).decode()}
+    # Comments beside the certificates may be in any encoding.
+    data = {"ca.crt": (await ReadFile(config.root_ca_file)).decode(errors="replace")}
     configmap = seen.configmap
     if configmap is None:
         meta = ObjectMeta(name=NAME, namespace=name, annotations={DESCRIPTION: DESCRIPTION_TEXT})
         try:
             await Create(CONFIGMAPS, name, ConfigMap(metadata=meta, data=data))
-        except AlreadyExists:
-            return Rest("ConfigMap already exists")
         except NotFound:
             return Rest("namespace gone")
         except ApiError as error:

@@ -172,11 +172,12 @@ def _extensions(
     flags = dict.fromkeys(dict.fromkeys(KEY_USAGES.values()), False)
     flags |= {KEY_USAGES[usage]: True for usage in usages if usage in KEY_USAGES}
     if not flags["key_agreement"]:
-        # These two are only defined, and can only be encoded, together with key agreement.
+        # differs: upstream sets these two alone as well. They are only defined together with key agreement.
         flags["encipher_only"] = flags["decipher_only"] = False
     if any(flags.values()):
         yield x509.KeyUsage(**flags), True
-    extended = sorted({EXTENDED_USAGES[usage] for usage in usages if usage in EXTENDED_USAGES})
+    # In Go's order, which is that of the table.
+    extended = dict.fromkeys(oid for usage, oid in EXTENDED_USAGES.items() if usage in usages)
     if extended:
         yield x509.ExtendedKeyUsage(map(x509.ObjectIdentifier, extended)), False
     yield x509.BasicConstraints(ca=False, path_length=None), True
