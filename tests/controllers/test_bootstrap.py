@@ -10,7 +10,7 @@ import pytest
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import ObjectMeta
 from steersman.api.kinds.config import ConfigMap, Secret
-from steersman.controllers.bootstrap import CLUSTER_INFO, delete_expired, signature, signer
+from steersman.controllers.bootstrap import CLUSTER_INFO, delete_expired, signature, signer, signing_token
 from steersman.intent.actions import Delete, Update
 from steersman.intent.verdict import Rest, Wake
 from steersman.testing.decision_driver import StaticCaches, walk
@@ -123,3 +123,109 @@ def test_a_token_that_somebody_else_removed_is_no_error(error: Exception) -> Non
 
 def test_a_secret_never_shows_what_is_in_it() -> None:
     assert "MDEy" not in repr(token())
+
+
+# -- upstream's tables ----------------------------------------------------------------------------
+
+CONTENT = "Hello from the other side. I must have called a thousand times."
+HEADER = "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9.."
+
+
+@pytest.mark.parametrize(
+    ("content", "secret", "digest"),
+    [
+        (CONTENT, b"my voice is my passcode", "VShe2taLd-YTrmWuRkcL_8QTNDHYxQIEBsAYYiIj1_8"),
+        ("", b"my voice is my passcode", "7Ui1ALizW4jXphVUB7xUqC9vLYLL9RZeOFfVLoB7Tgk"),
+        (CONTENT, b"", "UfkqvDGiIFxrMnFseDj9LYJOLNrvjW8aHhF71mvvAs8"),
+    ],
+    ids=["content and secret", "no content", "no secret"],
+)
+def test_a_signature_is_that_of_upstream(content: str, secret: bytes, digest: str) -> None:
+    assert signature(content, "joshua", secret) == HEADER + digest
+
+
+SIGNATURE = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiYzEyMyJ9..QSxpUG7Q542CirTI2ECPSZjvBOJURUW5a7XqFpNI958"
+
+
+def upstream_token(id_: str = "abc123", name: str = "bootstrap-token-abc123", **data: str) -> Secret:
+    return token(name, token_id=id_, **{"token_secret": "tokenSecret", **data})
+
+
+@pytest.mark.parametrize(
+    ("signed", "tokens", "expected"),
+    [
+        ("", [upstream_token()], SIGNATURE),
+        (SIGNATURE, [upstream_token()], None),
+        ("old signature", [upstream_token()], SIGNATURE),
+        ("old signature", [], ""),
+        ("", [], None),
+    ],
+    ids=["signed", "already signed", "signed anew", "signature removed", "no token"],
+)
+def test_cluster_info_has_a_signature_for_each_token(
+    signed: str, tokens: list[Secret], expected: str | None
+) -> None:
+    data = {"kubeconfig": "payload"}
+    actions, _ = sign(info(**data, **({"jws_kubeconfig_abc123": signed} if signed else {})), *tokens)
+    if expected is None:
+        assert actions == []
+        return
+    (update,) = actions
+    assert update.target.data == data | ({"jws-kubeconfig-abc123": expected} if expected else {})
+
+
+def test_without_cluster_info_there_is_no_round() -> None:
+    assert signer.see(StaticCaches(signer, upstream_token()), CLUSTER_INFO) is None
+
+
+@pytest.mark.parametrize(
+    ("secret", "valid"),
+    [
+        (upstream_token(), True),
+        (upstream_token(expiration="2026-01-01T01:00:00Z"), True),
+        (upstream_token(expiration="2025-12-31T23:00:00Z"), False),
+        (upstream_token(expiration="garbage"), False),
+        (upstream_token(usage_bootstrap_signing="", expiration="garbage"), False),
+        (upstream_token(usage_bootstrap_signing=""), False),
+        (upstream_token(""), False),
+        (upstream_token(token_secret=""), False),
+        (upstream_token(name="abc123"), False),
+        (upstream_token(name="bootstrap-token-def456"), False),
+        (upstream_token("", name=""), False),
+        (upstream_token("", name="bootstrap-token-"), False),
+        (upstream_token("abc", name="bootstrap-token-abc"), False),
+        (upstream_token("abc123ghi", name="bootstrap-token-abc123ghi"), False),
+        (upstream_token("ABC123", name="bootstrap-token-ABC123"), False),
+        # Go reads an hour of one digit, and a comma before a fraction.
+        (upstream_token(expiration="2026-01-01T1:00:00Z"), True),
+        (upstream_token(expiration="2026-01-01T01:00:00,5Z"), True),
+    ],
+)
+def test_a_token_signs_if_its_name_id_secret_usage_and_expiration_are_valid(
+    secret: Secret, valid: bool
+) -> None:
+    assert signing_token(secret, NOW) == (("abc123", b"tokenSecret") if valid else None)
+
+
+@pytest.mark.parametrize(
+    ("expiration", "deleted"),
+    [
+        ("", False),
+        ("2025-12-31T23:00:00Z", True),
+        ("2026-01-01T01:00:00Z", False),
+        ("2026-01-01T00:00:02Z", False),
+        ("2026-01-01T1:00:00Z", False),
+        ("2026-01-01T01:00:00,5Z", False),
+        ("9999-12-31T23:59:59-14:00", False),
+    ],
+)
+def test_a_token_is_deleted_when_it_has_expired(expiration: str, deleted: bool) -> None:
+    secret = upstream_token(name="bootstrap-token-tokenID", expiration=expiration)
+    assert walk(delete_expired(secret, NOW))[0] == ([Delete(secret)] if deleted else [])
+
+
+def test_a_token_that_expires_later_is_looked_at_then() -> None:
+    secret = upstream_token(expiration="2026-01-01T00:00:02Z")
+    _, verdict = walk(delete_expired(secret, NOW))
+    assert verdict == Wake(timedelta(seconds=2), "token not expired")
+    assert walk(delete_expired(secret, NOW + timedelta(seconds=2)))[0] == [Delete(secret)]

@@ -105,3 +105,87 @@ def test_every_change_of_a_role_is_a_reason_to_look_at_those_that_aggregate() ->
         world.run(api.delete(CLUSTERROLES, "", "a"))
         world.run(world.settle())
         assert not world.run(api.get(CLUSTERROLES, "", "view")).rules
+
+
+# -- upstream's table -----------------------------------------------------------------------------
+
+HAMMER = (
+    PolicyRule(verbs=("hammer",), resources=("nails",)),
+    PolicyRule(verbs=("hammer",), resources=("wedges",)),
+)
+CHISEL = (PolicyRule(verbs=("chisel",), resources=("mortises",)),)
+SAW = (PolicyRule(verbs=("saw",), resources=("boards",)),)
+BAR, NOT_BAR = {"foo": "bar"}, {"foo": "not-bar"}
+BOTH = (BAR, NOT_BAR)
+
+
+@pytest.mark.parametrize(
+    ("combined", "others", "rules"),
+    [
+        (collector(*SAW, by=(BAR,)), [role("hammer", *HAMMER, labels=BAR)], HAMMER),
+        (collector(*HAMMER, by=(BAR,)), [role("hammer", *HAMMER, labels=NOT_BAR)], ()),
+        (
+            collector(by=(BAR,)),
+            [
+                role("hammer", *HAMMER, labels=BAR),
+                role("chisel", *CHISEL, labels=BAR),
+                role("saw", *SAW, labels=NOT_BAR),
+            ],
+            (*CHISEL, *HAMMER),
+        ),
+        (
+            collector(by=BOTH),
+            [
+                role("hammer", *HAMMER, labels=BAR),
+                role("chisel", *CHISEL, labels=BAR),
+                role("saw", *SAW, labels=NOT_BAR),
+            ],
+            (*CHISEL, *HAMMER, *SAW),
+        ),
+        (
+            collector(by=BOTH),
+            [
+                role("hammer", *HAMMER, labels=BAR),
+                role("chisel", *CHISEL, labels=BAR),
+                role("saw", *SAW, labels=BAR),
+                role("other-saw", *SAW, labels=NOT_BAR),
+            ],
+            (*CHISEL, *HAMMER, *SAW),
+        ),
+        (collector(*HAMMER, by=(BAR,)), [role("hammer", *HAMMER, labels=BAR)], None),
+        # An aggregationRule without selectors selects nothing; an empty selector selects all.
+        (collector(*HAMMER, by=()), [role("hammer", *HAMMER, labels=BAR)], ()),
+        (collector(by=({},)), [role("saw", *SAW)], SAW),
+    ],
+    ids=[
+        "dead rules removed",
+        "rules removed",
+        "in the order of names",
+        "several selectors",
+        "duplicates removed",
+        "up to date",
+        "no selectors",
+        "an empty selector",
+    ],
+)
+def test_a_role_gets_the_rules_of_those_it_selects(
+    combined: ClusterRole, others: list[ClusterRole], rules: tuple[PolicyRule, ...] | None
+) -> None:
+    actions, _ = walk(decide(seen(combined, *others), NOW))
+    if rules is None:
+        assert actions == []
+        return
+    (patch,) = actions
+    assert isinstance(patch, Patch)
+    assert patch.body["rules"] == [
+        {"resources": list(rule.resources), "verbs": list(rule.verbs or ())} for rule in rules
+    ]
+
+
+def test_a_list_that_is_empty_and_one_that_is_missing_are_the_same() -> None:
+    combined = ClusterRole(
+        metadata=ObjectMeta(name="view", uid="view"),
+        aggregationRule=AggregationRule(clusterRoleSelectors=(LabelSelector(matchLabels=BAR),)),
+        rules=None,
+    )
+    assert walk(decide(seen(combined), NOW)) == ([], Rest("rules up to date"))

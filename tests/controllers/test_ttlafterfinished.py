@@ -96,3 +96,51 @@ def test_a_job_is_deleted_exactly_when_its_time_has_come(ttl: int, finished: flo
     assert deleted == (due <= NOW)
     if isinstance(verdict, Wake):
         assert NOW + verdict.after == due
+
+
+# -- upstream's table -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("type_", "finished", "ttl", "left"),
+    [
+        ("Complete", None, 100, None),
+        ("Complete", 0, None, None),
+        ("Complete", 0, 0, 0),
+        ("Complete", 0, 10, 10),
+        ("Complete", 10, 15, 5),
+        ("Failed", 0, None, None),
+        ("Failed", 0, 0, 0),
+        ("Failed", 0, 10, 10),
+        ("Failed", 10, 15, 5),
+        # A clock that is ahead only defers the deletion.
+        ("Complete", -20, 10, 30),
+    ],
+)
+def test_the_time_left_is_counted_from_the_end_of_the_job(
+    type_: str, finished: float | None, ttl: int | None, left: int | None
+) -> None:
+    due = expiry(job(ttl, finished=finished, type_=type_))
+    assert due == (None if left is None else NOW + timedelta(seconds=left))
+
+
+def test_the_first_condition_of_an_end_counts_and_only_if_it_is_true() -> None:
+    at = NOW - timedelta(seconds=10)
+    conditions = (
+        Condition(type="Complete", status="False"),
+        Condition(type="Failed", status="True", lastTransitionTime=at),
+        Condition(type="Complete", status="True", lastTransitionTime=NOW),
+    )
+    odd = Job(
+        metadata=ObjectMeta(namespace="default", name="j"),
+        spec=JobSpec(ttlSecondsAfterFinished=15),
+        status=JobStatus(conditions=conditions),
+    )
+    assert expiry(odd) == at + timedelta(seconds=15)
+
+
+@pytest.mark.parametrize("fresh", [job(None), job(finished=None), job(going=True)])
+def test_a_live_job_that_is_no_longer_due_stays(fresh: Job) -> None:
+    actions, verdict = walk(decide(job(0), NOW), {Read: fresh})
+    assert not [action for action in actions if isinstance(action, Delete)]
+    assert verdict == Rest("Job changed and is no longer due for deletion")

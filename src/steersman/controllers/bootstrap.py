@@ -17,6 +17,7 @@ from datetime import datetime
 import msgspec
 
 from steersman.api.errors import Conflict, NotFound
+from steersman.api.go_time import parse_rfc3339
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS, ConfigMap, Secret, plain
 from steersman.api.scheme import Key
 from steersman.intent.actions import Delete, Update
@@ -31,7 +32,6 @@ CLUSTER_INFO_CONFIGMAPS = CONFIGMAPS.where(
 )
 
 _NAME = re.compile(r"bootstrap-token-([a-z0-9]{6})")
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -44,11 +44,7 @@ class Observation(msgspec.Struct, frozen=True):
 def expiry(secret: Secret) -> datetime | None:
     """When a token expires; None for never. Raises `ValueError` for an invalid time."""
     text = plain(secret, "expiration").decode(errors="replace")
-    if not text:
-        return None
-    if not _RFC3339.fullmatch(text):
-        raise ValueError("not a time in RFC 3339")
-    return datetime.fromisoformat(text)
+    return parse_rfc3339(text) if text else None
 
 
 def is_expired(secret: Secret, now: datetime) -> bool:

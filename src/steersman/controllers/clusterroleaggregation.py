@@ -81,6 +81,7 @@ async def decide(seen: Observation, now: datetime) -> Verdict:
         "apiVersion": CLUSTERROLES.api_version,
         "kind": CLUSTERROLES.name,
         "metadata": {"name": seen.role.metadata.name},
+        # differs: upstream leaves empty rules out of the patch, which keeps those that another manager applied.
         "rules": [_document(rule) for rule in rules],
     }
     await Patch(seen.role, body, PatchType.APPLY, field_manager=NAME, force=True)

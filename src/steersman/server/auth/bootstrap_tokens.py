@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hmac
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 
+from steersman.api.go_time import parse_rfc3339
 from steersman.server.auth.lookup import ObjectGetter, secret_data
 from steersman.server.auth.users import User
 
@@ -15,7 +16,6 @@ DEFAULT_GROUP = "system:bootstrappers"
 
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}([.,]\d+)?(Z|[+-]\d{2}:\d{2})")
 
 
 def bootstrap_token_user(token: str, objects: ObjectGetter, now: datetime) -> User | None:
@@ -45,11 +45,9 @@ def _expired(expiration: str, now: datetime) -> bool:
     """Whether a token has expired: malformed times have, an empty one never does."""
     if not expiration:
         return False
-    if not _TIME.fullmatch(expiration):
-        return True
     try:
-        return datetime.fromisoformat(expiration).astimezone(UTC) <= now
-    except (ValueError, OverflowError):
+        return parse_rfc3339(expiration) <= now
+    except ValueError:
         return True
 
 
