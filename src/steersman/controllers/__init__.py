@@ -31,6 +31,7 @@ from steersman.controllers import (
     statefulset,
     storageversiongc,
     storageversionmigrator,
+    tainteviction,
     ttlafterfinished,
     validatingadmissionpolicystatus,
 )
@@ -67,4 +68,5 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     replicaset.replicationcontroller,
     ttlafterfinished.controller,
     validatingadmissionpolicystatus.controller,
+    tainteviction.controller,
 )

@@ -15,12 +15,13 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.conditions import find_condition, is_condition_true
+from steersman.api.conditions import is_condition_true
 from steersman.api.errors import NotFound
 from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.nodes import NODES, Node
 from steersman.api.scheme import Key
 from steersman.controllers.shared.indexes import by_node
+from steersman.controllers.shared.pod_control import disruption_condition
 from steersman.intent.actions import Action, Address, Batch, Delete, Done, Failed, Patch, PatchType, Read
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.metrics import Measure, Metric
@@ -126,25 +127,10 @@ def fail_pod(pod: Pod, now: datetime, reason: str = "", message: str = "") -> Pa
     status: dict[str, Any] = {"phase": "Failed"}
     if generation:
         status["observedGeneration"] = generation
-    if reason:
-        status["conditions"] = [_disruption_target(pod, now, reason, message)]
+    if reason and (condition := disruption_condition(pod, now, reason, message)) is not None:
+        status["conditions"] = [condition]
     body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
     return Patch(pod, body, PatchType.STRATEGIC, subresource="status")
-
-
-def _disruption_target(pod: Pod, now: datetime, reason: str, message: str) -> dict[str, Any]:
-    known = find_condition(pod.status.conditions, "DisruptionTarget")
-    since = known.lastTransitionTime if known is not None and known.status == "True" else None
-    condition: dict[str, Any] = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "lastTransitionTime": (since or now).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "reason": reason,
-        "message": message,
-    }
-    if pod.metadata.generation:
-        condition["observedGeneration"] = pod.metadata.generation
-    return condition
 
 
 async def _force_delete(

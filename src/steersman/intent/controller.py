@@ -25,6 +25,7 @@ __all__ = (
     "Controller",
     "Flag",
     "Index",
+    "PartOf",
     "Settings",
     "Watch",
     "itself",
@@ -113,6 +114,15 @@ class Watch(msgspec.Struct, Generic[O], frozen=True):
     """Metrics to update on a change, whether or not it enqueues a key."""
 
 
+class PartOf(msgspec.Struct, frozen=True):
+    """Makes a controller part of another one while a feature gate is off: ``--controllers`` then selects both by the
+    name of the other."""
+
+    controller: str
+    unless: str
+    """The feature gate that separates them."""
+
+
 class Controller(msgspec.Struct, Generic[S], frozen=True):
     """A control loop.
 
@@ -150,6 +160,8 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     """Whether these settings let it run: a signer without a key does not. None: always."""
     feature_gates: tuple[str, ...] = ()
     """Runs only while all of these feature gates are on."""
+    part_of: PartOf | None = None
+    """Upstream's way to separate a controller from another one by a feature gate."""
     disabled_by_default: bool = False
     """Runs only if ``--controllers`` names it."""
     memory: Callable[[], object] | None = None

@@ -7,7 +7,8 @@ from typing import Any
 
 from steersman.api.go_quote import quote
 from steersman.controllers import CONTROLLERS
-from steersman.intent.controller import Controller
+from steersman.intent.controller import Controller, Settings
+from steersman.intent.settings import DEFAULTS
 from steersman.manager.flags import UsageError, closest
 
 _TABLE = """
@@ -100,12 +101,18 @@ def enabled(selection: Sequence[str]) -> tuple[str, ...]:
     return tuple(filter(runs, KNOWN))
 
 
-def select(selection: Sequence[str]) -> tuple[Controller[Any], ...]:
+def select(selection: Sequence[str], settings: Settings = DEFAULTS) -> tuple[Controller[Any], ...]:
     """The controllers that ``--controllers`` enables. Raises `UsageError`."""
     for problem in unknown(selection):
         raise UsageError(problem)
     names = enabled(selection)
-    return tuple(controller for controller in CONTROLLERS if controller.name in names)
+    return tuple(controller for controller in CONTROLLERS if _selected_by(controller, settings) in names)
+
+
+def _selected_by(controller: Controller[Any], settings: Settings) -> str:
+    """The name by which ``--controllers`` selects a controller."""
+    whole = controller.part_of
+    return controller.name if whole is None or settings.enabled(whole.unless) else whole.controller
 
 
 def missing(selection: Sequence[str]) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ def options(values: Mapping[str, Any]) -> Options:
         gates=features.overrides(),
         flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags},
     )
-    controllers = select(values["controllers"])
+    controllers = select(values["controllers"], settings)
     try:
         for controller in CONTROLLERS:
             controller.configured(settings)

@@ -33,13 +33,13 @@ from steersman.controllers.disruption.status import (
     has_failed_status,
     new_status,
 )
+from steersman.controllers.shared.pod_control import DISRUPTION_TARGET
 from steersman.intent.actions import Emit, Patch, PatchType, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 POD_PREFIX = "pod/"
 """The prefix of keys that name a pod; no budget's name has a slash."""
-DISRUPTION_TARGET = "DisruptionTarget"
 STALE_DISRUPTION_TIMEOUT = timedelta(minutes=2)
 """How long a pod that is not being deleted keeps the condition DisruptionTarget."""
 

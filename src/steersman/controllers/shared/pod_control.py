@@ -1,15 +1,20 @@
-"""Pod control: creates and deletes the pods of a workload and records an event for each."""
+"""Pod control: creates and deletes the pods of a workload and records an event for each; marks pods as disrupted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
 
 import msgspec
 
+from steersman.api.conditions import find_condition
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import PODS, NewPod, Object, Pod
 from steersman.api.label_syntax import MAX_SUBDOMAIN
 from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed
+
+DISRUPTION_TARGET = "DisruptionTarget"
 
 
 def pods_prefix(workload: str) -> str:
@@ -64,3 +69,26 @@ async def delete_pods(owner: Object, pods: Sequence[Pod]) -> PodWrites:
             case _:
                 pass
     return PodWrites(tuple(done), errors[0] if errors else None, len(errors))
+
+
+def disruption_condition(pod: Pod, now: datetime, reason: str, message: str) -> dict[str, Any] | None:
+    """The condition DisruptionTarget that marks a pod before it is deleted; None where the pod has it."""
+    known = find_condition(pod.status.conditions, DISRUPTION_TARGET)
+    since = known.lastTransitionTime if known is not None and known.status == "True" else None
+    generation = pod.metadata.generation
+    if (
+        known is not None
+        and (known.status, known.reason, known.message) == ("True", reason, message)
+        and known.observedGeneration == generation
+    ):
+        return None
+    condition: dict[str, Any] = {
+        "type": DISRUPTION_TARGET,
+        "status": "True",
+        "lastTransitionTime": (since or now).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "reason": reason,
+        "message": message,
+    }
+    if generation:
+        condition["observedGeneration"] = generation
+    return condition
