@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.api.errors import NotFound, ServerError
 from steersman.api.kinds import Condition, Lease, ObjectMeta
@@ -110,3 +111,57 @@ def test_a_servers_lease_that_goes_is_a_reason_to_look_at_what_it_stored() -> No
     assert list(to(caches, Change(lease("a"), None))) == [Key("", "apps.deployments")]
     assert list(to(caches, Change(lease("a"), lease("a")))) == []
     assert list(to(caches, Change(lease("a", "other"), None))) == []
+
+
+# -- upstream's tables ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("servers", "alive", "kept", "common"),
+    [
+        ({"a": "v1", "b": "v2", "c": "v2"}, "bc", "bc", "v2"),
+        ({"a": "v1", "c": "v2"}, "abc", None, None),
+        ({"a": "v1", "b": "v2", "c": "v2", "d": "v2"}, "abc", "abc", None),
+        ({"a": "v1"}, "", "", None),
+        ({"a": "v1", "b": "v1"}, "", "", None),
+    ],
+    ids=["the others agree", "none is gone", "the others differ", "the only one is gone", "all are gone"],
+)
+def test_servers_without_a_lease_are_removed(
+    servers: dict[str, str], alive: str, kept: str | None, common: str | None
+) -> None:
+    stored = version("v1", **servers)
+    actions, _ = look(stored, *map(lease, alive))
+    if kept is None:
+        assert actions == []
+        return
+    if not kept:
+        assert actions == [Delete(stored)]
+        return
+    (update,) = actions
+    assert isinstance(update, UpdateStatus)
+    assert isinstance(update.status, StorageVersionStatus)
+    assert [one.apiServerID for one in update.status.storageVersions] == list(kept)
+    assert update.status.commonEncodingVersion == common
+    (condition,) = update.status.conditions
+    assert (condition.type, condition.status, condition.reason) == (
+        "AllEncodingVersionsEqual",
+        "True" if common else "False",
+        "CommonEncodingVersionSet" if common else "CommonEncodingVersionUnset",
+    )
+
+
+def test_a_condition_keeps_its_place() -> None:
+    stored = version("v1", a="v1", b="v2")
+    other = Condition(type="Other", status="True")
+    status = replace(stored.status, conditions=(*stored.status.conditions, other))
+    (update,), _ = look(replace(stored, status=status), lease("a"))
+    assert isinstance(update, UpdateStatus)
+    assert isinstance(update.status, StorageVersionStatus)
+    assert [one.type for one in update.status.conditions] == ["AllEncodingVersionsEqual", "Other"]
+
+
+def test_a_lease_without_a_label_is_not_a_servers() -> None:
+    bare = Lease(metadata=ObjectMeta(name="a", namespace="kube-system"))
+    gone = version(a="v1")
+    assert look(gone, bare, live=bare)[0] == [Delete(gone)]

@@ -6,9 +6,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.api.discovery import ApiResource, DiscoveryResult, FailedGroupVersion
-from steersman.api.errors import ApiError, Conflict, Forbidden, NotFound, ServiceUnavailable
+from steersman.api.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ServerError,
+    ServiceUnavailable,
+    TooManyRequests,
+    Unreachable,
+)
 from steersman.api.kinds import Condition, ObjectMeta
 from steersman.api.kinds.storageversions import (
     CustomResourceDefinition,
@@ -71,7 +81,7 @@ def look(
     answers: dict[type[Action[Any]], Any] = {
         Discover: given.get("served", SERVED),
         Read: given.get("definition", NotFound("no definition")),
-        LatestResourceVersion: "100",
+        LatestResourceVersion: given.get("latest", "100"),
         # A list in a mapping is used up one by one, so a function answers with it.
         List: lambda action: given.get("objects", []),
         Patch: given.get("alter", USUAL),
@@ -183,7 +193,7 @@ def test_when_it_has_succeeded_the_definition_drops_old_versions_unless_it_chang
     patch = next(one for one in actions if isinstance(one, Patch))
     assert patch.body["status"].get("storedVersions") == stored
     assert patch.body["status"]["conditions"][0]["message"] == said
-    assert conditions(actions)[-1] == ("Running", "False", "MigrationCompleted", "Migration completed")
+    assert conditions(actions)[0] == ("Running", "False", "MigrationCompleted", "Migration completed")
 
 
 def test_a_resource_that_may_still_turn_up_is_waited_for_and_then_not() -> None:
@@ -209,3 +219,257 @@ def test_a_resource_that_cannot_be_written_fails() -> None:
 
 def test_what_has_ended_is_left_alone() -> None:
     assert look(migration("m", "Failed")) == ([], Rest("migration has ended"))
+
+
+# -- upstream's tables ----------------------------------------------------------------------------
+
+RUNNING = ("Running", "True", "MigrationRunning", "The migration is running")
+MIGRATING = Condition(type="StorageMigrating", status="True", observedGeneration=1, reason="MigrationRunning")
+
+
+def widgets(generation: int = 1, *conditions: Condition) -> CustomResourceDefinition:
+    return CustomResourceDefinition(
+        metadata=ObjectMeta(name="things.example.com", generation=generation, resourceVersion="8"),
+        spec=DefinitionSpec(
+            versions=(DefinitionVersion(name="v1"), DefinitionVersion(name="v2", storage=True))
+        ),
+        status=DefinitionStatus(conditions=conditions),
+    )
+
+
+def told(actions: list[Action[Any]]) -> list[tuple[str, str, str, list[str] | None]]:
+    """What the CustomResourceDefinition was told: status, reason and message of its condition, and stored versions."""
+    statuses = [one.body["status"] for one in actions if isinstance(one, Patch)]
+    return [
+        (one["status"], one["reason"], one["message"], status.get("storedVersions"))
+        for status in statuses
+        for one in status["conditions"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of", "definition", "crd", "own"),
+    [
+        (migration(), NotFound("none"), [], [RUNNING]),
+        (
+            migration(),
+            widgets(),
+            [("True", "MigrationRunning", "Migration m is running", None)],
+            [RUNNING],
+        ),
+        (
+            migration("m", "Succeeded", "Running"),
+            widgets(1, MIGRATING),
+            [
+                (
+                    "False",
+                    "MigrationSucceeded",
+                    "The migration has succeeded and the stored versions have been updated",
+                    ["v2"],
+                )
+            ],
+            [("Succeeded", "True"), ("Running", "False", "MigrationCompleted", "Migration completed")],
+        ),
+        (
+            migration("m", "Succeeded", "Running"),
+            widgets(2),
+            [
+                (
+                    "False",
+                    "MigrationSucceeded",
+                    "The migration has succeeded but the stored versions have not been updated due to a "
+                    "generation mismatch",
+                    None,
+                )
+            ],
+            [("Succeeded", "True"), ("Running", "False", "MigrationCompleted", "Migration completed")],
+        ),
+        (
+            migration("m", "Failed", "Running"),
+            widgets(1, MIGRATING),
+            [("False", "MigrationFailed", "The migration has failed", ["v2"])],
+            [("Failed", "True"), ("Running", "False", "MigrationCompleted", "Migration completed")],
+        ),
+        (
+            migration("m", "Succeeded", "Running"),
+            NotFound("none"),
+            [],
+            [("Succeeded", "True"), ("Running", "False", "MigrationCompleted", "Migration completed")],
+        ),
+        # As a migration really ends: a condition that changes keeps its place.
+        (
+            migration("m", "Running", "Succeeded"),
+            NotFound("none"),
+            [],
+            [("Running", "False", "MigrationCompleted", "Migration completed"), ("Succeeded", "True")],
+        ),
+    ],
+    ids=[
+        "starts without a definition",
+        "starts with a definition",
+        "succeeded",
+        "succeeded, definition changed",
+        "failed",
+        "ends without a definition",
+        "order of conditions",
+    ],
+)
+def test_a_migration_starts_and_ends_with_these_writes(
+    of: StorageVersionMigration, definition: Any, crd: list[Any], own: list[tuple[str, ...]]
+) -> None:
+    actions, _ = look(of, definition=definition)
+    assert told(actions) == crd
+    assert [one[: len(want)] for one, want in zip(conditions(actions), own, strict=True)] == own
+    # The definition is told first.
+    writes = [type(action) for action in actions if isinstance(action, Patch | UpdateStatus)]
+    assert writes == [Patch] * len(crd) + [UpdateStatus]
+
+
+def test_the_older_of_two_starts_first() -> None:
+    newer, older = migration("newer", age=-60), migration("older", age=60)
+    assert look(newer, older)[0] == []
+    assert conditions(look(older, newer)[0]) == [RUNNING]
+
+
+def test_a_migration_that_has_ended_and_one_of_another_resource_keep_none_from_starting() -> None:
+    other = migration("a", "Running")
+    resource = GroupResource(group="example.com", resource="others")
+    other = replace(other, spec=StorageVersionMigrationSpec(resource=resource))
+    assert conditions(look(migration(), other, migration("b", "Failed", age=9))[0]) == [RUNNING]
+
+
+def served(*verbs: str, group: str = "example.com", version: str = "v2") -> DiscoveryResult:
+    return DiscoveryResult((ApiResource(group, version, "Thing", "things", True, verbs),))
+
+
+def unsupported(of: DiscoveryResult) -> str:
+    place = f"{of.preferred[0].group}/{of.preferred[0].version}, Resource=things"
+    return f'resource "{place}" does not support discovery operations: [update patch list]'
+
+
+EVERY = ("get", "list", "watch", "create", "update", "patch", "delete")
+
+
+@pytest.mark.parametrize(
+    ("verbs", "migratable"),
+    [
+        (EVERY, True),
+        (("list", "update", "patch"), True),
+        (("get", "list", "watch", "create", "delete"), False),
+        (("get", "list", "watch", "create", "update", "delete"), False),
+        (("get", "watch", "create", "update", "patch", "delete"), False),
+        ((), False),
+    ],
+    ids=["every verb", "those needed", "no update", "no patch", "no list", "none"],
+)
+def test_a_resource_is_migrated_if_it_can_be_listed_patched_and_updated(
+    verbs: tuple[str, ...], migratable: bool
+) -> None:
+    found = served(*verbs)
+    actions, _ = look(migration("m", "Running"), served=found)
+    (update,) = (one for one in actions if isinstance(one, UpdateStatus))
+    assert isinstance(update.status, StorageVersionMigrationStatus)
+    assert update.status.resourceVersion == ("100" if migratable else "")
+    if not migratable:
+        failed = ("Failed", "True", "StorageVersionMigrationFailed", unsupported(found))
+        assert conditions(actions)[-1] == failed
+
+
+def test_a_resource_of_another_group_is_not_the_one_to_migrate() -> None:
+    actions, _ = look(migration("m", "Running"), served=served(*EVERY, group="bar"))
+    assert conditions(actions)[-1][3] == "resource does not exist in discovery"
+
+
+@pytest.mark.parametrize(
+    ("of", "writes"),
+    [
+        (migration("m", "Succeeded", version="100"), 0),
+        (migration("m", "Failed", version="100"), 0),
+        (migration("m", "Running", version="123"), 1),
+    ],
+)
+def test_a_resource_version_is_recorded_once(of: StorageVersionMigration, writes: int) -> None:
+    actions, _ = look(of)
+    assert not [one for one in actions if isinstance(one, LatestResourceVersion)]
+    assert len([one for one in actions if isinstance(one, UpdateStatus)]) == writes
+
+
+def test_a_list_that_fails_is_tried_again() -> None:
+    with pytest.raises(ServiceUnavailable):
+        look(migration("m", "Running"), latest=ServiceUnavailable("busy"))
+
+
+@pytest.mark.parametrize("latest", ["abcde", "", "0", "007", "-1", "1.5"])
+def test_a_resource_version_that_is_not_well_formed_fails_the_migration(latest: str) -> None:
+    actions, _ = look(migration("m", "Running"), latest=latest)
+    assert conditions(actions)[-1] == (
+        "Failed",
+        "True",
+        "StorageVersionMigrationFailed",
+        "latest resourceVersion for example.com/v2, Resource=things is not valid: resource version is not well "
+        f"formed: {latest}",
+    )
+
+
+NOT_COMPARED = "migration encountered unhandled error: resource version is not well formed: abc"
+
+
+@pytest.mark.parametrize(
+    ("version", "objects", "alter", "patched", "last"),
+    [
+        ("100", [("a", "90"), ("b", "100"), ("c", "101")], USUAL, "ab", ("Succeeded", "")),
+        ("100", [("a", "90"), ("b", "95")], [Conflict("changed")], "ab", ("Succeeded", "")),
+        # differs: upstream fails the migration.
+        ("100", [("a", "90"), ("b", "95")], [NotFound("no namespace")], "ab", ("Succeeded", "")),
+        (
+            "100",
+            [("a", "90"), ("b", "95")],
+            [Forbidden("fatal error")],
+            "a",
+            ("Failed", "migration encountered unhandled error: fatal error"),
+        ),
+        ("100", [("a", "abc")], USUAL, "", ("Failed", NOT_COMPARED)),
+        (
+            "abc",
+            [("a", "90")],
+            USUAL,
+            "",
+            (
+                "Failed",
+                "migration encountered unhandled error: error comparing resource versions between GC and SVM "
+                "resource: resource version is not well formed: abc",
+            ),
+        ),
+        ("9", [("a", "10"), ("b", "9")], USUAL, "b", ("Succeeded", "")),
+        ("1" + "0" * 5000, [("a", "9" * 5000)], USUAL, "a", ("Succeeded", "")),
+        ("100", [], USUAL, "", ("Succeeded", "")),
+    ],
+    ids=[
+        "up to the resource version",
+        "conflict",
+        "not found",
+        "fatal error",
+        "object of an odd version",
+        "odd version",
+        "compared as numbers",
+        "of any length",
+        "no objects",
+    ],
+)
+def test_a_migration_ends_so(
+    version: str, objects: list[tuple[str, str]], alter: Any, patched: str, last: tuple[str, str]
+) -> None:
+    actions, _ = look(
+        migration("m", "Running", version=version), objects=[thing(*one) for one in objects], alter=alter
+    )
+    assert [one.target.name for one in actions if isinstance(one, Patch)] == list(patched)
+    found = conditions(actions)[-1]
+    assert (found[0], found[3]) == last
+
+
+@pytest.mark.parametrize(
+    "error", [TooManyRequests("simulating throttling"), ServerError("internal"), Unreachable("reset")]
+)
+def test_an_error_that_may_pass_is_raised_and_the_migration_goes_on_later(error: ApiError) -> None:
+    with pytest.raises(type(error)):
+        look(migration("m", "Running", version="100"), objects=[thing("a", "90")], alter=error)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.errors import NotFound, ServiceUnavailable
@@ -239,6 +240,183 @@ def test_a_policy_that_was_checked_is_left_alone() -> None:
 def test_a_policy_that_is_gone_needs_no_status() -> None:
     _, verdict = walk(decide(policy(DEPLOYMENTS), NOW), {Patch: NotFound("gone")})
     assert verdict == Rest("policy already gone")
+
+
+# -- upstream's tables ----------------------------------------------------------------------------
+
+STRING, INTEGER = {"type": "string"}, {"type": "integer", "format": "int64"}
+FOO = {"type": "object", "properties": {"foo": STRING}}
+FOO_NUMBER = {"type": "object", "properties": {"foo": INTEGER}}
+EXPRESSION, MESSAGE = "spec.validations[0].expression", "spec.validations[0].messageExpression"
+REPRODUCER = {
+    "type": "object",
+    "properties": {
+        "spec": {"type": "object", "properties": {"text": STRING}},
+        "status": {
+            "type": "object",
+            "properties": {"problematicProperty": {"type": "object", "additionalProperties": True}},
+        },
+    },
+}
+
+
+def warned(schema: dict[str, Any] | None, *validations: Validation, **spec: Any) -> list[tuple[str, str]]:
+    """The warnings about a policy for Deployments, where each kind has the same schema."""
+    seen = policy(DEPLOYMENTS, **spec)
+    seen = replace(seen, spec=replace(seen.spec, validations=validations))
+    kinds = [("apps", "v1", "Deployment"), ("", "v1", "DoesNotMatter"), ("", "v1", "Config")]
+
+    def describe(action: Any) -> Any:
+        if not isinstance(action, ReadDocument):
+            return SERVED if isinstance(action, Discover) else USUAL
+        if schema is None:
+            return NotFound("nothing here")
+        names = ("group", "version", "kind")
+        tagged = {
+            kind[2]: {**schema, "x-kubernetes-group-version-kind": [dict(zip(names, kind, strict=True))]}
+            for kind in kinds
+        }
+        return {"components": {"schemas": tagged}}
+
+    actions, _ = walk(decide(seen, NOW), describe)
+    checking = actions[-1].body["status"]["typeChecking"]  # type: ignore[attr-defined]
+    return [(one["fieldRef"], one["warning"]) for one in checking.get("expressionWarnings", ())]
+
+
+IS_BAR = Validation("object.foo == 'bar'")
+CONFIG = ParamKind("v1", "Config")
+
+
+@pytest.mark.parametrize(
+    ("schema", "validations", "spec", "expected"),
+    [
+        (None, [IS_BAR], {}, []),
+        (FOO, [IS_BAR], {}, []),
+        (
+            {"type": "object", "properties": {"bar": STRING}},
+            [IS_BAR],
+            {},
+            [(EXPRESSION, "undefined field 'foo'")],
+        ),
+        (FOO_NUMBER, [IS_BAR], {}, [(EXPRESSION, "found no matching overload")]),
+        (
+            FOO,
+            [Validation("object.foo == params.bar")],
+            {"paramKind": ParamKind("v1", "DoesNotMatter")},
+            [(EXPRESSION, "undefined field 'bar'")],
+        ),
+        ({}, [Validation("params != null")], {"paramKind": CONFIG}, []),
+        (
+            FOO,
+            [IS_BAR, Validation("object.bar == 'foo'")],
+            {},
+            [("spec.validations[1].expression", "undefined field 'bar'")],
+        ),
+        (
+            FOO,
+            [Validation("object.foo == 'bar'", "object.foo + 114514")],
+            {},
+            [(MESSAGE, "found no matching overload for '_+_'")],
+        ),
+        (
+            FOO,
+            [Validation("authorizer.group('').resource('endpoints').check('create').allowed()")],
+            {},
+            [],
+        ),
+        (
+            FOO,
+            [Validation("authorizer.allowed()")],
+            {},
+            [
+                (
+                    EXPRESSION,
+                    "found no matching overload for 'allowed' applied to 'kubernetes.authorization.Authorizer",
+                )
+            ],
+        ),
+        (REPRODUCER, [Validation("has(object.spec.text)")], {}, []),
+        ({}, [Validation("true")], {}, []),
+        (FOO_NUMBER, [Validation("variables.works")], {"variables": (Variable("works", "true"),)}, []),
+        (
+            FOO_NUMBER,
+            [Validation("variables.nonExisting")],
+            {"variables": (Variable("works", "true"),)},
+            [(EXPRESSION, "undefined field 'nonExisting'")],
+        ),
+        (
+            FOO_NUMBER,
+            [Validation("variables.name == object.foo")],
+            {"variables": (Variable("name", "'something'"),)},
+            [(EXPRESSION, "found no matching overload for '_==_' applied to '(string, int)")],
+        ),
+        (
+            FOO_NUMBER,
+            [Validation("variables.name == object.foo")],
+            {"variables": (Variable("name", "object.foo == 'str'"),)},
+            [],
+        ),
+    ],
+    ids=[
+        "no schema",
+        "right",
+        "undefined field",
+        "wrong type",
+        "params",
+        "params without a type",
+        "several expressions",
+        "message expression",
+        "authorizer",
+        "authorizer used wrongly",
+        "additionalProperties: true",
+        "schema without a type",
+        "variable",
+        "undefined variable",
+        "variable of another type",
+        "error in a variable",
+    ],
+)
+def test_expressions_are_warned_of(
+    schema: dict[str, Any] | None,
+    validations: list[Validation],
+    spec: dict[str, Any],
+    expected: list[tuple[str, str]],
+) -> None:
+    found = warned(schema, *validations, **spec)
+    assert [field for field, _ in found] == [field for field, _ in expected]
+    for (_, warning), (_, part) in zip(found, expected, strict=True):
+        assert part in warning
+
+
+CONFUSED = "found no matching overload for '_>_' applied to '(int, string)'"
+
+
+@pytest.mark.parametrize(
+    ("expressions", "expected"),
+    [
+        (["object.spec.replicas > 1"], {}),
+        (["object.spec.replicas < 100", "object.spec.replicas > '1'"], {1: [CONFUSED]}),
+        (
+            ["object.spec.nonExistingFirst > 1", "object.spec.replicas > '1'"],
+            {0: ["undefined field 'nonExistingFirst'"], 1: [CONFUSED]},
+        ),
+        (
+            [
+                "object.spec.replicas < 100",
+                "object.spec.replicas > '1' && object.spec.nonExisting == 1",
+            ],
+            {1: ["undefined field 'nonExisting'", CONFUSED]},
+        ),
+    ],
+)
+def test_a_policy_for_deployments_is_warned_of(
+    expressions: list[str], expected: dict[int, list[str]]
+) -> None:
+    schema = {"type": "object", "properties": {"spec": SPEC}}
+    found = warned(schema, *map(Validation, expressions))
+    assert [field for field, _ in found] == [f"spec.validations[{index}].expression" for index in expected]
+    for (_, warning), parts in zip(found, expected.values(), strict=True):
+        assert all(part in warning for part in parts)
 
 
 # -- in a cluster -----------------------------------------------------------------------------

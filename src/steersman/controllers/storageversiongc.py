@@ -10,6 +10,7 @@ from datetime import datetime
 
 import msgspec
 
+from steersman.api.conditions import replace_condition
 from steersman.api.errors import NotFound
 from steersman.api.kinds import LEASES, Condition, Lease
 from steersman.api.kinds.storageversions import (
@@ -69,15 +70,11 @@ def new_status(
         reason="CommonEncodingVersionSet" if common is not None else "CommonEncodingVersionUnset",
         message="Common encoding version set" if common is not None else "Common encoding version unset",
     )
-    before = next((one for one in old.conditions if one.type == ALL_EQUAL), None)
-    others = tuple(one for one in old.conditions if one.type != ALL_EQUAL)
-    if before is not None and before.status == condition.status:
-        changed = None not in (old.commonEncodingVersion, common) and old.commonEncodingVersion != common
-        if not changed:
-            condition = msgspec.structs.replace(condition, lastTransitionTime=before.lastTransitionTime)
-    return StorageVersionStatus(
-        storageVersions=kept, commonEncodingVersion=common, conditions=(*others, condition)
-    )
+    conditions = replace_condition(old.conditions, condition)
+    if None not in (old.commonEncodingVersion, common) and old.commonEncodingVersion != common:
+        # To agree on another version is a transition, too.
+        conditions = tuple(condition if one.type == ALL_EQUAL else one for one in conditions)
+    return StorageVersionStatus(storageVersions=kept, commonEncodingVersion=common, conditions=conditions)
 
 
 async def decide(seen: Observation, now: datetime) -> Verdict:

@@ -8,13 +8,14 @@ CustomResourceDefinition.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from steersman.api.conditions import find_condition, is_condition_true
+from steersman.api.conditions import find_condition, is_condition_true, replace_condition
 from steersman.api.discovery import ApiResource
 from steersman.api.errors import (
     ApiError,
@@ -53,6 +54,7 @@ DISCOVERY_TIMEOUT = timedelta(minutes=1)
 """How long after its creation a migration waits for its resource to be served."""
 VERBS = ("update", "patch", "list")
 MIGRATING = "StorageMigrating"
+_WELL_FORMED = re.compile(r"[1-9][0-9]*")
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -88,6 +90,14 @@ def _order(migration: StorageVersionMigration) -> tuple[float, str]:
     return created.timestamp() if created is not None else 0.0, migration.metadata.name
 
 
+def comparable_version(resource_version: str) -> tuple[int, str]:
+    """A resourceVersion as a value to compare, whatever its length. Raises `ValueError` unless it is a positive number
+    without leading zeros."""
+    if not _WELL_FORMED.fullmatch(resource_version):
+        raise ValueError(f"resource version is not well formed: {resource_version}")
+    return len(resource_version), resource_version
+
+
 async def decide(seen: Observation, now: datetime) -> Verdict:
     migration = seen.migration
     if has_ended(migration):
@@ -114,12 +124,18 @@ async def _record_resource_version(migration: StorageVersionMigration, now: date
     resource = await _discover_resource(migration, now, "resource does not exist in discovery")
     if resource is None:
         return Rest("failed: resource is not served")
+    place = f"{resource.group}/{resource.version}, Resource={resource.name}"
     if not resource.supports(*VERBS):
-        place = f"{resource.group}/{resource.version}, Resource={resource.name}"
         why = f'resource "{place}" does not support discovery operations: [{" ".join(VERBS)}]'
         await _set_condition(migration, now, "Failed", "StorageVersionMigrationFailed", why)
         return Rest("failed: resource cannot be updated")
     version = await LatestResourceVersion(resource.partial)
+    try:
+        comparable_version(version)
+    except ValueError as error:
+        why = f"latest resourceVersion for {place} is not valid: {error}"
+        await _set_condition(migration, now, "Failed", "StorageVersionMigrationFailed", why)
+        return Rest("failed: resourceVersion is not well formed")
     status = migration.status
     await UpdateStatus(
         migration, StorageVersionMigrationStatus(conditions=status.conditions, resourceVersion=version)
@@ -133,12 +149,20 @@ async def _migrate(migration: StorageVersionMigration, now: datetime) -> Verdict
     )
     if resource is None:
         return Rest("failed: resource is not served")
-    until = int(migration.status.resourceVersion)
+    try:
+        until = comparable_version(migration.status.resourceVersion)
+    except ValueError as error:
+        return await _fail(
+            migration, now, f"error comparing resource versions between GC and SVM resource: {error}"
+        )
     written = 0
     for obj in await List(resource.partial, ""):
         meta = obj.metadata
-        if int(meta.resourceVersion) > until:
-            continue
+        try:
+            if comparable_version(meta.resourceVersion) > until:
+                continue
+        except ValueError as error:
+            return await _fail(migration, now, str(error))
         body = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
@@ -154,16 +178,21 @@ async def _migrate(migration: StorageVersionMigration, now: datetime) -> Verdict
             )
         except (Conflict, NotFound):
             # Any other write has migrated the object; a deleted one needs nothing.
+            # differs: upstream fails the migration where the server says 404, as it does when the namespace is gone.
             continue
         except (ServerError, TooManyRequests, Unreachable):
             raise
         except ApiError as error:
-            why = f"migration encountered unhandled error: {error.message}"
-            await _set_condition(migration, now, "Failed", "StorageVersionMigrationFailed", why)
-            return Rest(f"failed: {error.message}")
+            return await _fail(migration, now, error.message)
         written += 1
     await _set_condition(migration, now, "Succeeded", "StorageVersionMigrationSucceeded", "")
     return Rest(f"migrated {written} objects")
+
+
+async def _fail(migration: StorageVersionMigration, now: datetime, error: str) -> Verdict:
+    why = f"migration encountered unhandled error: {error}"
+    await _set_condition(migration, now, "Failed", "StorageVersionMigrationFailed", why)
+    return Rest(f"failed: {error}")
 
 
 async def _finish(migration: StorageVersionMigration, now: datetime) -> Verdict:
@@ -220,11 +249,11 @@ async def _set_condition(
     )
     if state == "False":
         condition = msgspec.structs.replace(condition, observedGeneration=migration.metadata.generation)
-    others = tuple(one for one in migration.status.conditions if one.type != type_)
     await UpdateStatus(
         migration,
         StorageVersionMigrationStatus(
-            conditions=(*others, condition), resourceVersion=migration.status.resourceVersion
+            conditions=replace_condition(migration.status.conditions, condition),
+            resourceVersion=migration.status.resourceVersion,
         ),
     )
 
