@@ -91,6 +91,8 @@ async def test_a_body_ends_at_its_content_length(data: bytes, after: bytes, cuts
         b"0\r\nno field\r\n\r\n",
         b"0\r\nA: b\r\n folded\r\n\r\n",
         b"0\r\nA: b\nC: d\r\n\r\n",
+        b"0\r\nContent-Length: 1\r\n\r\n",
+        b"0\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"0\r\n" + b"A: b\r\n" * 1000 + b"\r\n",
     ],
 )

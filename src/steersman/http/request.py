@@ -15,6 +15,8 @@ _MAX_CHUNK_DIGITS = 16
 """Hexadecimal digits of a chunk's size: 64 bits."""
 _MAX_TRAILER = 4096
 """Bytes of all trailer fields together, as in Go's net/http."""
+_FRAMING_FIELDS = ("content-length", "transfer-encoding")
+"""Fields that come too late in a trailer."""
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
 
 
@@ -211,8 +213,10 @@ class RequestBody:
             self._trailer += len(line) + 2
             if self._trailer > _MAX_TRAILER:
                 raise MalformedRequest(400, "Bad Request")
-            # Trailer fields are ignored, but not if they could be something else.
-            parse_field(line.decode("utf-8", "replace"))
+            # Trailer fields are ignored, but not if they could be something else, or say how long the body was.
+            name, _ = parse_field(line.decode("utf-8", "replace"))
+            if name.lower() in _FRAMING_FIELDS:
+                raise MalformedRequest(400, "Bad Request")
             return 0
         digits = line.rstrip(b" \t").partition(b";")[0]
         if not 0 < len(digits) <= _MAX_CHUNK_DIGITS or digits.strip(_HEX_DIGITS):
