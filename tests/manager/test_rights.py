@@ -162,6 +162,7 @@ def test_in_a_cluster_with_something_for_everybody_nobody_is_refused() -> None:
         # What is there from the start was made before anybody listened.
         cluster.apply(OBJECTS)
         cluster.delete("ConfigMap", "kube-root-ca.crt")
+        cluster.patch("Node", "node-1", {"metadata": {"annotations": {"node.alpha.kubernetes.io/ttl": None}}})
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
         of_bot = {"kubernetes.io/service-account.name": "bot"}
         cluster.create(secret("bot-token", "kubernetes.io/service-account-token", of_bot))
@@ -211,5 +212,6 @@ def test_in_a_cluster_with_something_for_everybody_nobody_is_refused() -> None:
         "ttl-after-finished-controller",
         "generic-garbage-collector",
         "namespace-controller",
+        "node-controller",
     }
     assert ROOT in heard.asked

@@ -32,6 +32,7 @@ from steersman.controllers import (
     storageversiongc,
     storageversionmigrator,
     tainteviction,
+    ttl,
     ttlafterfinished,
     validatingadmissionpolicystatus,
 )
@@ -66,6 +67,7 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     deployment.controller,
     replicaset.replicaset,
     replicaset.replicationcontroller,
+    ttl.controller,
     ttlafterfinished.controller,
     validatingadmissionpolicystatus.controller,
     tainteviction.controller,
