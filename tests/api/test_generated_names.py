@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.generated_names import ALPHANUMS, child, fnv32, fnv32a, generate, safe_encode
+from steersman.api.generated_names import ALPHANUMS, child, fnv32, fnv32a, fnv128a, generate, safe_encode
 
 
 def test_a_generated_name_is_the_base_and_five_characters() -> None:
@@ -56,3 +56,15 @@ def test_a_child_is_named_after_its_parent_as_far_as_there_is_room() -> None:
 @pytest.mark.parametrize(("data", "hash"), [(b"", 0x811C9DC5), (b"a", 0x050C5D7E), (b"foobar", 0x31F0B262)])
 def test_the_other_order_of_steps_gives_the_published_hashes_too(data: bytes, hash: int) -> None:
     assert fnv32(data) == hash
+
+
+@pytest.mark.parametrize(
+    ("data", "hash"),
+    [
+        (b"", 0x6C62272E07BB014262B821756295C58D),
+        (b"a", 0xD228CB696F1A8CAF78912B704E4A8964),
+        (b"foobar", 0x343E1662793C64BF6F0D3597BA446F18),
+    ],
+)
+def test_the_long_hash_is_fnv_1a_of_128_bits(data: bytes, hash: int) -> None:
+    assert fnv128a(data) == hash

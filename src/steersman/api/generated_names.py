@@ -44,3 +44,11 @@ def fnv32(data: bytes, state: int = 2166136261) -> int:
     for byte in data:
         state = state * 16777619 & 0xFFFFFFFF ^ byte
     return state
+
+
+def fnv128a(data: bytes) -> int:
+    """Return the 128-bit FNV-1a hash. As a number, it compares as its bytes do."""
+    state = 0x6C62272E07BB014262B821756295C58D
+    for byte in data:
+        state = (state ^ byte) * 0x1000000000000000000013B & 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+    return state

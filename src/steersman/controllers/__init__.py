@@ -17,6 +17,7 @@ from steersman.controllers import (
     daemonset,
     deployment,
     disruption,
+    endpoints,
     garbagecollector,
     horizontalpodautoscaler,
     job,
@@ -41,6 +42,7 @@ from steersman.intent.controller import Controller
 
 CONTROLLERS: tuple[Controller[Any], ...] = (
     serviceaccounttoken.controller,
+    endpoints.controller,
     serviceaccount.controller,
     legacyserviceaccounttoken.controller,
     rootcacertpublisher.controller,

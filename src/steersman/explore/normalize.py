@@ -19,6 +19,7 @@ Found: TypeAlias = Mapping[str, Sequence[Document]]
 REVISION = "deployment.kubernetes.io/revision"
 HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
+TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 COMBINED = "(combined from similar events): "
 
 _GONE = frozenset({"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"})
@@ -158,6 +159,9 @@ def _object(document: Document, names: Names) -> Document:
     meta, status = document["metadata"], document.get("status", {})
     normal: Document = _plain({k: v for k, v in document.items() if k not in ("apiVersion", "kind")}, names)
     normal["metadata"].pop("name")
+    annotations = normal["metadata"].get("annotations", {})
+    if annotations.pop(TRIGGER_TIME, None) is not None and not annotations:
+        del normal["metadata"]["annotations"]
     if "deletionTimestamp" in meta:
         normal["metadata"]["deleting"] = True
     if "observedGeneration" in status:

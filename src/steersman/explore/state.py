@@ -1,7 +1,7 @@
 """The state of a cluster, in a form that two runs can be compared by.
 
 Only differences from the initial state count. Removed is whatever depends on chance or time: names, UIDs, times, the node of
-a pod, kubelet reports, heartbeats and events.
+a pod, addresses, kubelet reports, heartbeats and events.
 """
 
 from __future__ import annotations
@@ -68,9 +68,22 @@ def _mask(found: Mapping[str, list[Any]]) -> None:
             if plural == "pods":
                 each.get("spec", {}).pop("nodeName", None)
                 _unname(each["metadata"])
+            elif plural == "services" and each["spec"].get("clusterIP") != "None":
+                for name in ("clusterIP", "clusterIPs"):
+                    each["spec"].pop(name, None)
+            elif plural == "endpoints":
+                _mask_endpoints(each)
             elif plural == "nodes":
                 # The status of a node is written by its kubelet.
                 each.pop("status", None)
+
+
+def _mask_endpoints(endpoints: dict[str, Any]) -> None:
+    """Remove what depends on the order in which pods were started: their addresses and nodes."""
+    for subset in endpoints.get("subsets", ()):
+        for address in (*subset.get("addresses", ()), *subset.get("notReadyAddresses", ())):
+            address.pop("ip")
+            address.pop("nodeName", None)
 
 
 def _unname(meta: dict[str, Any]) -> None:
