@@ -68,7 +68,9 @@ def check(data: bytes) -> None:
             )
         except ApiError:
             continue
-        _loses_nothing_that_stays(state, after, manager)
+        # An update that does not match its schema (null in a list with keys) ends the tracking, as upstream has it.
+        if after.managed or step.get("update") is not True:
+            _loses_nothing_that_stays(state, after, manager)
         state = after
 
 
