@@ -1,4 +1,8 @@
-"""PEM as Go reads it. ``pem_readings.jsonl`` has odd inputs with what ``encoding/pem`` of Go 1.26 reads in each."""
+"""PEM as Go reads it.
+
+``pem_readings.jsonl`` has odd inputs with what ``encoding/pem`` of Go 1.26 reads in each, ``certificate_requests.jsonl``
+requests with keys and signatures of many kinds, and what kube-apiserver 1.36 says to each.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.pem import blocks, decode
+from steersman.api.pem import InvalidCertificateRequest, blocks, decode, parse_csr, signature_error
 
 READINGS = [
     json.loads(line) for line in Path(__file__).with_name("pem_readings.jsonl").read_text().splitlines()
@@ -90,3 +94,22 @@ def test_any_bytes_are_read_to_an_end(data: bytes) -> None:
 def test_hostile_input_takes_linear_time(hostile: bytes) -> None:
     # Every attempt ends behind the END line it looked at, so the bytes looked at are bounded by a multiple of the size.
     assert list(blocks(hostile)) == []
+
+
+REQUESTS = [
+    json.loads(line)
+    for line in Path(__file__).with_name("certificate_requests.jsonl").read_text().splitlines()
+]
+
+
+@pytest.mark.parametrize("row", REQUESTS, ids=[row["name"] for row in REQUESTS])
+def test_requests_are_refused_as_kube_apiserver_refuses_them(row: dict[str, str]) -> None:
+    try:
+        error = signature_error(parse_csr(row["request"]))
+    except InvalidCertificateRequest as invalid:
+        error = str(invalid)
+    if row["name"].endswith("with SHA-1"):
+        # differs: upstream accepts them.
+        assert error.startswith("x509: cannot verify signature: insecure algorithm")
+    else:
+        assert error == row["error"]

@@ -284,3 +284,12 @@ def test_a_token_that_cannot_be_marked_does_not_keep_others_from_it() -> None:
 def test_a_period_must_be_positive(seconds: float) -> None:
     with pytest.raises(Misconfigured, match="must be greater than 0"):
         controller.configured(Settings({"legacy-service-account-token-clean-up-period": seconds}))
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [{"secret": "name"}, {"example.com/secret": "secretName"}, {"imagePullSecrets": "s"}, {"secret": ""}],
+)
+def test_labels_that_a_pod_selects_nodes_by_name_no_secret(selector: dict[str, str]) -> None:
+    spec = {"nodeSelector": selector, "imagePullSecrets": [{"name": "pull"}, {}]}
+    assert set(secret_names(spec)) == {"pull"}

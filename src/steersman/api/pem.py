@@ -39,6 +39,28 @@ _GO_SPACE = (
 """The characters that Go's ``bytes.TrimSpace`` removes."""
 
 
+_EC_KEY = bytes.fromhex("06072a8648ce3d0201")
+"""The OID of keys on elliptic curves, in DER."""
+_GO_CURVES = ("secp224r1", "secp256r1", "secp384r1", "secp521r1")
+_PSS = "1.2.840.113549.1.1.10"
+_GO_SIGNATURES = (
+    *(f"1.2.840.113549.1.1.{number}" for number in (11, 12, 13)),
+    *(f"1.2.840.10045.4.3.{number}" for number in (2, 3, 4)),
+    "1.3.101.112",
+    _PSS,
+)
+"""The algorithms that Go verifies: RSA and ECDSA with SHA-256, SHA-384 and SHA-512, Ed25519 and PSS."""
+_INSECURE = {
+    "1.2.840.113549.1.1.4": "MD5-RSA",
+    # differs: upstream accepts requests that are signed with SHA-1; cryptography does not verify them.
+    "1.2.840.113549.1.1.5": "SHA1-RSA",
+    "1.2.840.10045.4.1": "ECDSA-SHA1",
+}
+_MIN_RSA_BITS = 1024
+_UNKNOWN_CURVE = "x509: unsupported elliptic curve"
+_UNIMPLEMENTED = "x509: cannot verify signature: algorithm unimplemented"
+
+
 class InvalidCertificateRequest(ValueError):
     """A request that is not PKCS #10 in PEM. The message never quotes it."""
 
@@ -138,9 +160,11 @@ def _trimmed(raw: bytes) -> str:
 def parse_csr(request: str) -> CertificateSigningRequest:
     """Parse ``spec.request`` of a CertificateSigningRequest, PEM in base64, as upstream's ``ParseCSR``.
 
-    The first block counts. Raises `InvalidCertificateRequest`.
+    The first block counts. Raises `InvalidCertificateRequest`, also for a key on a curve that Go does not know.
     """
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
     try:
         block = next(blocks(b64decode(request, validate=True)), None)
@@ -149,10 +173,61 @@ def parse_csr(request: str) -> CertificateSigningRequest:
     if block is None or block.type != CERTIFICATE_REQUEST:
         raise InvalidCertificateRequest("PEM block type must be CERTIFICATE REQUEST")
     try:
-        return x509.load_der_x509_csr(block.content)
+        csr = x509.load_der_x509_csr(block.content)
+        key = csr.public_key()
     except (ValueError, x509.InvalidVersion):
         # differs: upstream says where in the encoding the error is, and accepts any version.
         raise InvalidCertificateRequest("asn1: structure error") from None
+    except UnsupportedAlgorithm:
+        if _EC_KEY in csr.tbs_certrequest_bytes:
+            raise InvalidCertificateRequest(_UNKNOWN_CURVE) from None
+        return csr
+    if isinstance(key, EllipticCurvePublicKey) and key.curve.name not in _GO_CURVES:
+        raise InvalidCertificateRequest(_UNKNOWN_CURVE)
+    return csr
+
+
+def signature_error(csr: CertificateSigningRequest) -> str:
+    """Return why Go's ``CheckSignature`` refuses the signature of a request; empty if it is valid."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+    algorithm = csr.signature_algorithm_oid.dotted_string
+    if algorithm in _INSECURE:
+        return f"x509: cannot verify signature: insecure algorithm {_INSECURE[algorithm]}"
+    if algorithm not in _GO_SIGNATURES or (algorithm == _PSS and not _is_go_pss(csr)):
+        return _UNIMPLEMENTED
+    try:
+        key, valid = csr.public_key(), csr.is_signature_valid
+    except (ValueError, UnsupportedAlgorithm):
+        return _UNIMPLEMENTED
+    match key:
+        case rsa.RSAPublicKey() if key.key_size < _MIN_RSA_BITS:
+            see = "https://go.dev/pkg/crypto/rsa#hdr-Minimum_key_size"
+            return f"crypto/rsa: {key.key_size}-bit keys are insecure (see {see})"
+        case rsa.RSAPublicKey():
+            return "" if valid else "crypto/rsa: verification error"
+        case ec.EllipticCurvePublicKey():
+            return "" if valid else "x509: ECDSA verification failure"
+        case ed25519.Ed25519PublicKey():
+            return "" if valid else "x509: Ed25519 verification failure"
+        case _:
+            return _UNIMPLEMENTED
+
+
+def _is_go_pss(csr: CertificateSigningRequest) -> bool:
+    """Report whether Go knows the parameters of a PSS signature: one hash for all, and a salt of its size."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
+
+    try:
+        algorithm, parameters = csr.signature_hash_algorithm, csr.signature_algorithm_parameters
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    if not isinstance(algorithm, hashes.SHA256 | hashes.SHA384 | hashes.SHA512):
+        return False
+    return parameters == PSS(MGF1(algorithm), algorithm.digest_size)
 
 
 def parse_certificate(der: bytes) -> Certificate:

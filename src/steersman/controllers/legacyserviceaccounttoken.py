@@ -35,6 +35,7 @@ PERIOD = Flag(
 INTERVAL = timedelta(hours=24)
 ROUND = Key("", "legacy tokens")
 """The one key of this controller."""
+_SECRET_FIELDS = ("secret", "secretRef", "secretKeyRef", "SecretRef", "azureFile")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -98,10 +99,11 @@ def secret_names(document: object) -> Iterator[str]:
             yield from secret_names(one)
     elif isinstance(document, dict):
         for key, value in document.items():
-            if key.endswith(("secret", "secretRef", "secretKeyRef", "SecretRef", "azureFile")):
+            # A key may also be a label, as in a nodeSelector: then its value is a text.
+            if key.endswith(_SECRET_FIELDS) and isinstance(value, dict):
                 yield from (value[name] for name in ("name", "secretName") if name in value)
-            elif key == "imagePullSecrets":
-                yield from (one.get("name", "") for one in value)
+            elif key == "imagePullSecrets" and isinstance(value, list):
+                yield from (one["name"] for one in value if isinstance(one, dict) and "name" in one)
             yield from secret_names(value)
 
 

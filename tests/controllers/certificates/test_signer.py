@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed448
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -310,3 +311,23 @@ def test_a_request_is_signed_fails_or_is_left_alone(
     expected: str,
 ) -> None:
     assert outcome(request(pem, signer_name, usages, conditions=conditions)) == expected
+
+
+@pytest.mark.parametrize(
+    ("private", "why"),
+    [
+        (ec.generate_private_key(ec.SECP256K1()), "x509: unsupported elliptic curve"),
+        (
+            ed448.Ed448PrivateKey.generate(),
+            "unable to verify certificate request signature: x509: cannot verify signature: algorithm unimplemented",
+        ),
+    ],
+)
+def test_a_key_that_go_does_not_know_is_not_signed(
+    private: ec.EllipticCurvePrivateKey | ed448.Ed448PrivateKey, why: str
+) -> None:
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    algorithm = hashes.SHA256() if isinstance(private, ec.EllipticCurvePrivateKey) else None
+    pem = builder.sign(private, algorithm).public_bytes(Encoding.PEM)
+    with pytest.raises(InvalidSpec, match=why):
+        issue(request(pem, LEGACY, (), conditions=(APPROVED,)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steersman.api.pem import parse_certificates, parse_private_key
+from steersman.api.pem import parse_certificates, parse_private_key, signature_error
 from steersman.controllers.certificates.requests import subject_attributes
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ def sign(
     unknown = [usage for usage in usages if usage not in KEY_USAGES and usage not in EXTENDED_USAGES]
     if unknown:
         raise SigningError(f"unrecognized usage values: {unknown}")
-    if not request.is_signature_valid:
-        raise SigningError("unable to verify certificate request signature")
+    if error := signature_error(request):
+        raise SigningError(f"unable to verify certificate request signature: {error}")
     begin, until = validity(now, ttl, authority.certificate.not_valid_after_utc)
     builder = (
         x509.CertificateBuilder()

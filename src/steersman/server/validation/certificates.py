@@ -8,7 +8,14 @@ from functools import lru_cache
 
 from steersman.api.generated import certificates_v1
 from steersman.api.go_quote import quote
-from steersman.api.pem import CERTIFICATE, InvalidCertificateRequest, blocks, parse_certificate, parse_csr
+from steersman.api.pem import (
+    CERTIFICATE,
+    InvalidCertificateRequest,
+    blocks,
+    parse_certificate,
+    parse_csr,
+    signature_error,
+)
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors, format_diff
@@ -96,16 +103,10 @@ def _validate_csr_conditions(errors: FieldErrors, csr: certificates_v1.Certifica
 @lru_cache(maxsize=8)
 def pem_csr_error(request: str) -> str:
     """The message for an invalid request, which is PEM in base64; empty where it is valid."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-
     try:
-        valid = parse_csr(request).is_signature_valid
+        return signature_error(parse_csr(request))
     except InvalidCertificateRequest as error:
         return str(error)
-    except (ValueError, UnsupportedAlgorithm):
-        # differs: upstream says where in the encoding the error is.
-        return "asn1: structure error"
-    return "" if valid else "x509: signature verification failed"
 
 
 _MAX_DOMAIN_BYTES = 253
