@@ -98,11 +98,23 @@ def reason_to_refuse(token: str, claims: dict[str, Any]) -> str:
         return "critical extensions"
     if claims.get("iss") != ISSUER:
         return "another issuer"
+    if repeats_a_member(header) or repeats_a_member(payload):
+        return "a member twice, which each reader may take from another place"
     try:
         msgspec.convert(claims, Claims)
     except msgspec.ValidationError:
         return "a claim of another type"
     return ""
+
+
+def repeats_a_member(raw: bytes) -> bool:
+    found = []
+
+    def members(pairs: list[tuple[str, Any]]) -> None:
+        found.append(len(dict(pairs)) < len(pairs))
+
+    json.loads(raw, object_pairs_hook=members)
+    return any(found)
 
 
 def is_utf8(segment: str) -> bool:
