@@ -241,7 +241,7 @@ async def _migrated(api: HttpApi) -> None:
         CUSTOMRESOURCEDEFINITIONS,
         "",
         "relics.example.com",
-        lambda one: any(c.type == "Established" and c.status == "True" for c in one.status.conditions),
+        lambda one: any(c.type == "Established" and c.status == "True" for c in one.status.conditions or ()),
     )
     relics: Kind[dict[str, Any]] = Kind("example.com", "v1", "Relic", "relics", True, dict)
     for number in range(3):

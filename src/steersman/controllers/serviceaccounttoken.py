@@ -130,6 +130,7 @@ async def _live_account(seen: TokenSecret) -> ServiceAccount | None:
     if seen.account is not None:
         return seen.account
     meta = seen.secret.metadata
+    # differs: upstream deletes the tokens of an account whose deletion it watched without reading it again.
     try:
         live = await Read(Address(SERVICEACCOUNTS, meta.namespace, meta.annotations[ACCOUNT_NAME]))
     except NotFound:
