@@ -12,7 +12,7 @@ from steersman.api.errors import NotFound, ServerError
 from steersman.api.kinds import Condition, Lease, ObjectMeta
 from steersman.api.kinds.storageversions import ServerStorageVersion, StorageVersion, StorageVersionStatus
 from steersman.api.scheme import Key
-from steersman.controllers.storageversiongc import controller
+from steersman.controllers.storageversiongc import controller, new_status
 from steersman.intent.actions import Action, Delete, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Rest, Verdict
@@ -165,3 +165,55 @@ def test_a_lease_without_a_label_is_not_a_servers() -> None:
     bare = Lease(metadata=ObjectMeta(name="a", namespace="kube-system"))
     gone = version(a="v1")
     assert look(gone, bare, live=bare)[0] == [Delete(gone)]
+
+
+TRUE = Condition(type="AllEncodingVersionsEqual", status="True", lastTransitionTime=BEFORE)
+FALSE = Condition(type="AllEncodingVersionsEqual", status="False", lastTransitionTime=BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("encodings", "old_common", "old_conditions", "common", "transition"),
+    [
+        (("v1", "v1", "v2"), None, (), None, True),
+        (("v1", "v1", "v2"), "v1", (TRUE,), None, True),
+        (("v1", "v1", "v2"), None, (FALSE,), None, False),
+        (("v1", "v1"), None, (), "v1", True),
+        (("v1", "v1"), "v1", (TRUE,), "v1", False),
+        (("v1", "v1"), None, (FALSE,), "v1", True),
+        (("v2", "v2"), "v1", (TRUE,), "v2", True),
+    ],
+    ids=[
+        "differ at first",
+        "differ now",
+        "differ as before",
+        "agree at first",
+        "agree as before",
+        "agree now",
+        "agree on another",
+    ],
+)
+def test_the_common_version_is_that_of_all_and_its_change_is_a_transition(
+    encodings: tuple[str, ...],
+    old_common: str | None,
+    old_conditions: tuple[Condition, ...],
+    common: str | None,
+    transition: bool,
+) -> None:
+    servers = tuple(
+        ServerStorageVersion(
+            apiServerID=str(number),
+            encodingVersion=encoding,
+            decodableVersions=("v1", "v2"),
+            servedVersions=("v1",),
+        )
+        for number, encoding in enumerate(encodings)
+    )
+    old = StorageVersionStatus(
+        storageVersions=servers, commonEncodingVersion=old_common, conditions=old_conditions
+    )
+    made = new_status(StorageVersion(metadata=ObjectMeta(name="v"), status=old), servers, NOW)
+    assert made.storageVersions == servers
+    assert made.commonEncodingVersion == common
+    (condition,) = made.conditions
+    assert condition.status == ("True" if common else "False")
+    assert condition.lastTransitionTime == (NOW if transition else BEFORE)

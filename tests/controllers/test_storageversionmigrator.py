@@ -31,7 +31,7 @@ from steersman.api.kinds.storageversions import (
     StorageVersionMigrationStatus,
 )
 from steersman.api.partial_object import PartialObject, PartialObjectMeta
-from steersman.controllers.storageversionmigrator import controller
+from steersman.controllers.storageversionmigrator import comparable_version, controller
 from steersman.intent.actions import (
     Action,
     Discover,
@@ -473,3 +473,40 @@ def test_a_migration_ends_so(
 def test_an_error_that_may_pass_is_raised_and_the_migration_goes_on_later(error: ApiError) -> None:
     with pytest.raises(type(error)):
         look(migration("m", "Running", version="100"), objects=[thing("a", "90")], alter=error)
+
+
+LARGE, LARGER = "9" * 50, "1" + "0" * 50
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("100", "200", -1),
+        ("200", "100", 1),
+        ("1", "1", 0),
+        ("100", "100", 0),
+        ("99", "100", -1),
+        ("100", "99", 1),
+        (LARGE, LARGER, -1),
+        (LARGER, LARGE, 1),
+        (LARGE, LARGE, 0),
+        ("0", "1", None),
+        ("0", "0", None),
+        ("1", "0", None),
+        ("0100", "100", None),
+        ("100", "0100", None),
+        ("", "100", None),
+        ("100", "", None),
+        ("100a", "100", None),
+        ("100", "100a", None),
+    ],
+)
+def test_resource_versions_are_compared_as_upstream_compares_them(
+    a: str, b: str, expected: int | None
+) -> None:
+    if expected is None:
+        with pytest.raises(ValueError, match="resource version is not well formed: "):
+            max(comparable_version(a), comparable_version(b))
+        return
+    left, right = comparable_version(a), comparable_version(b)
+    assert (left > right) - (left < right) == expected
