@@ -28,7 +28,7 @@ from steersman.client.kubeconfig import load
 from steersman.server.auth.attributes import Attributes
 from steersman.server.auth.users import APISERVER, User
 from steersman.server.bootstrap import NAMESPACES, Bootstrap, bootstrap_server
-from steersman.server.bootstrap_objects import install_roles
+from steersman.server.bootstrap_objects import ADVERTISED_ADDRESS, install_roles
 from steersman.server.server import Server
 from tests.harness import verbs
 from tests.harness.fake_clock import FakeClock
@@ -49,6 +49,32 @@ def test_what_every_cluster_has_is_created_once(server: Server) -> None:
     revision = server.store.revision
     bootstrap_server(server, client_ca=b"certificate")
     assert server.store.revision == revision
+
+
+def test_the_server_has_a_range_an_address_and_endpoints_of_its_own(server: Server) -> None:
+    bootstrap_server(server)
+    cidr = server.store.table("servicecidrs.networking.k8s.io").get("kubernetes")
+    assert cidr.spec.cidrs == ("10.0.0.0/16",)
+    (ready,) = cidr.status.conditions
+    assert (ready.type, ready.status, ready.reason) == ("Ready", "True", "")
+    assert ready.message == "Kubernetes default Service CIDR is ready"
+    assert server.store.table("ipaddresses.networking.k8s.io").keys() == ["10.0.0.1"]
+    endpoints = server.store.table("endpoints").get("default/kubernetes")
+    assert endpoints.metadata.labels == {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    sliced = server.store.table("endpointslices.discovery.k8s.io").get("default/kubernetes")
+    assert sliced.metadata.labels == {"kubernetes.io/service-name": "kubernetes"}
+    (subset,), (endpoint,) = endpoints.subsets, sliced.endpoints
+    assert [each.ip for each in subset.addresses] == list(endpoint.addresses) == [ADVERTISED_ADDRESS]
+    assert (subset.ports[0].name, subset.ports[0].port) == ("https", 6443)
+    assert (sliced.ports[0].name, sliced.ports[0].port) == ("https", 6443)
+
+
+def test_services_of_an_older_server_get_their_ipaddresses(server: Server) -> None:
+    bootstrap_server(server)
+    resource = server.registry.find("networking.k8s.io", "v1", "ipaddresses")
+    server.remove(resource, "10.0.0.1")
+    bootstrap_server(server)
+    assert server.store.table(resource.table).keys() == ["10.0.0.1"]
 
 
 def test_roles_are_followed(server: Server) -> None:

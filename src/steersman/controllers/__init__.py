@@ -29,6 +29,7 @@ from steersman.controllers import (
     rootcacertpublisher,
     serviceaccount,
     serviceaccounttoken,
+    servicecidr,
     statefulset,
     storageversiongc,
     storageversionmigrator,
@@ -73,4 +74,5 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     ttlafterfinished.controller,
     validatingadmissionpolicystatus.controller,
     tainteviction.controller,
+    servicecidr.controller,
 )

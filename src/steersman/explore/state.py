@@ -17,8 +17,10 @@ from steersman.server.server import Server
 State: TypeAlias = dict[str, Any]
 Snapshot: TypeAlias = dict[str, dict[str, Any]]
 
-UNCOMPARED = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
-"""Reports and heartbeats, which are not part of a state."""
+UNCOMPARED = frozenset(
+    {"events", "events.events.k8s.io", "ipaddresses.networking.k8s.io", "leases.coordination.k8s.io"}
+)
+"""Reports and heartbeats, which are not part of a state, and objects that are named after a random address."""
 COMPUTED = ".metrics.k8s.io"
 """The group of objects that are computed when read."""
 SETS = frozenset({"ReplicaSet", "ReplicationController"})

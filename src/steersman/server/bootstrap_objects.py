@@ -1,19 +1,38 @@
-"""Bootstrap objects: PriorityClasses, the Service ``kubernetes``, roles and bindings that a server creates for itself."""
+"""Bootstrap objects that a server creates for itself: PriorityClasses, the ServiceCIDR, the Service and the endpoints
+``kubernetes``, roles and bindings."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from ipaddress import ip_network
+from typing import Any
 
-from steersman.api.errors import AlreadyExists
-from steersman.api.generated.core_v1 import Service, ServicePort, ServiceSpec
-from steersman.api.generated.meta_v1 import ObjectMeta
+from msgspec.structs import replace
+
+from steersman.api.generated import discovery_v1
+from steersman.api.generated.core_v1 import (
+    EndpointAddress,
+    EndpointPort,
+    Endpoints,
+    EndpointSubset,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
+from steersman.api.generated.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
+from steersman.api.generated.meta_v1 import Condition, ObjectMeta
+from steersman.api.generated.networking_v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
 from steersman.api.generated.scheduling_v1 import PriorityClass
 from steersman.api.scheme import kind_of
 from steersman.server.admission.service_allocation import CIDR
+from steersman.server.admission.service_ip_addresses import sync_ip_addresses
 from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
+from steersman.server.storage.watch import Selection
 
+ADVERTISED_ADDRESS = "172.31.255.254"
+"""The address of the server in the network of simulated nodes: the endpoint of the Service ``kubernetes``."""
 CRITICAL = 2_000_000_000
 
 CLASSES = (
@@ -52,17 +71,70 @@ def kubernetes_service(cidr: str = CIDR, port: int = 6443) -> Service:
     )
 
 
-def create_bootstrap_objects(server: Server, *, cidr: str = CIDR, port: int = 6443) -> None:
+def default_service_cidr(cidr: str, now: datetime) -> ServiceCIDR:
+    """The ServiceCIDR of the server's own range."""
+    ready = Condition(
+        type="Ready",
+        status="True",
+        reason="",
+        message="Kubernetes default Service CIDR is ready",
+        lastTransitionTime=now,
+    )
+    return ServiceCIDR(
+        metadata=ObjectMeta(name="kubernetes"),
+        spec=ServiceCIDRSpec(cidrs=(cidr,)),
+        status=ServiceCIDRStatus(conditions=(ready,)),
+    )
+
+
+def kubernetes_endpoints(address: str, port: int) -> tuple[Endpoints, EndpointSlice]:
+    """The endpoints of the Service ``kubernetes``: the server itself."""
+    subset = EndpointSubset(
+        addresses=(EndpointAddress(ip=address),),
+        ports=(EndpointPort(name="https", port=port, protocol="TCP"),),
+    )
+    endpoints = Endpoints(
+        metadata=ObjectMeta(name="kubernetes", labels={"endpointslice.kubernetes.io/skip-mirror": "true"}),
+        subsets=(subset,),
+    )
+    sliced = EndpointSlice(
+        metadata=ObjectMeta(name="kubernetes", labels={"kubernetes.io/service-name": "kubernetes"}),
+        addressType="IPv4",
+        endpoints=(Endpoint(addresses=(address,), conditions=EndpointConditions(ready=True)),),
+        ports=(discovery_v1.EndpointPort(name="https", port=port, protocol="TCP"),),
+    )
+    return endpoints, sliced
+
+
+def create_bootstrap_objects(
+    server: Server, *, cidr: str = CIDR, port: int = 6443, address: str = ADVERTISED_ADDRESS
+) -> None:
     """Creates those that are missing. The namespace ``default`` must exist."""
-    classes = server.registry.find("scheduling.k8s.io", "v1", "priorityclasses")
     for each in CLASSES:
-        try:
-            create_as_server(server, classes, "", each)
-        except AlreadyExists:
-            continue
-    services = server.registry.find("", "v1", "services")
-    if server.table(services).get("default/kubernetes") is None:
-        create_as_server(server, services, "default", kubernetes_service(cidr, port))
+        _create_missing(server, "scheduling.k8s.io", "priorityclasses", "", each)
+    default = default_service_cidr(cidr, server.now())
+    if _create_missing(server, "networking.k8s.io", "servicecidrs", "", default):
+        # A new object has no status.
+        resource = server.registry.find("networking.k8s.io", "v1", "servicecidrs")
+        server.rewrite(
+            resource, "", "kubernetes", lambda old: replace(old, status=default.status), subresource="status"
+        )
+    _create_missing(server, "", "services", "default", kubernetes_service(cidr, port))
+    for service in server.table(server.registry.find("", "v1", "services")).select(Selection()):
+        # Services that were stored by a server without IPAddresses have none.
+        sync_ip_addresses(server, service, ())
+    endpoints, sliced = kubernetes_endpoints(address, port)
+    _create_missing(server, "", "endpoints", "default", endpoints)
+    _create_missing(server, "discovery.k8s.io", "endpointslices", "default", sliced)
+
+
+def _create_missing(server: Server, group: str, plural: str, namespace: str, obj: Any) -> bool:
+    """Creates an object unless there is one of its name; whether it did."""
+    resource = server.registry.find(group, "v1", plural)
+    if server.table(resource).get(object_key(namespace, obj.metadata.name)) is not None:
+        return False
+    create_as_server(server, resource, namespace, obj)
+    return True
 
 
 def install_roles(server: Server) -> None:

@@ -9,8 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.errors import Invalid
+from steersman.api.generated.meta_v1 import Condition
+from steersman.api.generated.networking_v1 import ServiceCIDRStatus
 from steersman.server import admission
 from steersman.server.admission.service_allocation import CIDR
+from steersman.server.admission.service_ip_addresses import IPADDRESSES, SERVICECIDRS
+from steersman.server.storage.watch import Selection
 from tests.harness import verbs
 
 
@@ -41,6 +45,7 @@ def test_an_address_is_free_again_once_its_service_is_gone(ask: Any) -> None:
 
 
 def test_a_small_range_is_used_to_the_last_address_and_then_full(ask: Any) -> None:
+    ask.server.remove(ask.resource(SERVICECIDRS), "kubernetes")
     ask.server.extend(admission.default(cidr="10.0.0.0/28"))
     made = [ask.create("services", service(f"s{i}")).spec.clusterIP for i in range(13)]
     assert len(dict.fromkeys(made)) == 13
@@ -99,3 +104,83 @@ def test_a_fork_allocates_for_itself(ask: Any) -> None:
     assert verbs.create(fork, ask.resource("services"), "default", there).spec.clusterIP == "10.0.0.9"
     with pytest.raises(Invalid):
         ask.create("services", service("b", clusterIP="10.0.0.9"))
+
+
+# -- ServiceCIDRs and IPAddresses -----------------------------------------------------------------
+
+
+def addresses(ask: Any) -> dict[str, str]:
+    """The IPAddresses and the Services that have them."""
+    found = ask.server.table(ask.resource(IPADDRESSES)).select(Selection())
+    return {each.metadata.name: each.spec.parentRef.name for each in found}
+
+
+def add_range(ask: Any, name: str, *cidrs: str, ready: bool = True) -> None:
+    ask.create(SERVICECIDRS, {"metadata": {"name": name}, "spec": {"cidrs": cidrs}}, "")
+    condition = Condition(
+        type="Ready", status="True" if ready else "False", lastTransitionTime=ask.server.now()
+    )
+    status = ServiceCIDRStatus(conditions=(condition,))
+    ask.server.rewrite(ask.resource(SERVICECIDRS), "", name, lambda old: replace(old, status=status))
+
+
+def test_each_cluster_ip_has_an_ipaddress_that_goes_with_its_service(ask: Any) -> None:
+    made = ask.create("services", service("a"))
+    ask.create("services", service("headless", clusterIP="None"))
+    assert addresses(ask) == {"10.0.0.1": "kubernetes", made.spec.clusterIP: "a"}
+    (found,) = (
+        each
+        for each in ask.server.table(ask.resource(IPADDRESSES)).select(Selection())
+        if each.metadata.name == made.spec.clusterIP
+    )
+    assert found.metadata.labels == {
+        "ipaddress.kubernetes.io/ip-family": "IPv4",
+        "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+    }
+    assert (found.spec.parentRef.resource, found.spec.parentRef.namespace) == ("services", "default")
+    assert found.metadata.uid
+    ask.patch("services", "a", lambda old: replace(old, spec=replace(old.spec, sessionAffinity="ClientIP")))
+    assert addresses(ask)[made.spec.clusterIP] == "a"
+    outside = replace(made.spec, type="ExternalName", externalName="example.com", clusterIP="", clusterIPs=())
+    ask.patch("services", "a", lambda old: replace(old, spec=outside))
+    assert addresses(ask) == {"10.0.0.1": "kubernetes"}
+    ask.create("services", service("b", clusterIP="10.0.0.9"))
+    ask.delete("services", "b")
+    assert addresses(ask) == {"10.0.0.1": "kubernetes"}
+
+
+def test_an_ipaddress_of_another_parent_is_taken(ask: Any) -> None:
+    parent = {"resource": "gateways", "group": "example.com", "name": "g"}
+    ask.create(IPADDRESSES, {"metadata": {"name": "10.0.0.9"}, "spec": {"parentRef": parent}}, "")
+    assert "provided IP is already allocated" in ask.forbidden_error(
+        "services", service("a", clusterIP="10.0.0.9")
+    )
+    assert ask.create("services", service("a", clusterIP="10.0.0.10")).spec.clusterIP == "10.0.0.10"
+
+
+def test_addresses_come_from_every_range_that_is_ready(ask: Any) -> None:
+    asked = service("a", clusterIP="192.168.7.3")
+    add_range(ask, "extra", "192.168.7.0/28", "2001:db8::/64", ready=False)
+    outside = "the provided network does not match the current range"
+    assert outside in ask.forbidden_error("services", asked)
+    ask.server.remove(ask.resource(SERVICECIDRS), "extra")
+    add_range(ask, "extra", "192.168.7.0/28", "2001:db8::/64")
+    assert outside in ask.forbidden_error("services", service("a", clusterIP="192.168.7.15"))
+    assert ask.create("services", asked).spec.clusterIP == "192.168.7.3"
+    ask.server.remove(ask.resource(SERVICECIDRS), "kubernetes")
+    made = [ask.create("services", service(f"s{i}")).spec.clusterIP for i in range(13)]
+    assert all(IPv4Address(ip) in IPv4Network("192.168.7.0/28") for ip in made)
+    assert "range is full" in ask.forbidden_error("services", service("more"))
+
+
+def test_a_range_that_is_being_deleted_gives_no_addresses(ask: Any) -> None:
+    add_range(ask, "extra", "192.168.7.0/28")
+    meta = {"deletionTimestamp": ask.server.now(), "finalizers": ("example.com/keep",)}
+    ask.server.rewrite(
+        ask.resource(SERVICECIDRS),
+        "",
+        "extra",
+        lambda old: replace(old, metadata=replace(old.metadata, **meta)),
+    )
+    said = ask.forbidden_error("services", service("a", clusterIP="192.168.7.3"))
+    assert "the provided network does not match the current range" in said

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin, PodPlugin, forbidden_error
 from steersman.server.admission.pod_template_memo import PodTemplateMemo
+from steersman.server.admission.service_ip_addresses import sync_ip_addresses
 from steersman.server.auth.attributes import Authorizer
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes, BeforeWrite, Reaction, Server
@@ -70,17 +71,19 @@ class StoreListers:
 
     def update_allocations(
         self, service: Any, allocations_of: Callable[[Any], tuple[tuple[str, Any], ...]]
-    ) -> None:
-        """Updates the allocations of a Service that was written or removed."""
+    ) -> tuple[tuple[str, Any], ...]:
+        """Updates the allocations of a Service that was written or removed; returns those it had."""
         meta = service.metadata
         key = object_key(meta.namespace, meta.name)
-        for pool, item in self._held.pop(key, ()):
+        before = self._held.pop(key, ())
+        for pool, item in before:
             self._pools[pool].pop(item, None)
         current = self.get("services", meta.namespace, meta.name)
         if current is not None:
             self._held[key] = held = allocations_of(current)
             for pool, item in held:
                 self._pools[pool][item] = key
+        return before
 
 
 AllocationsOf = Callable[[Any], tuple[tuple[str, Any], ...]]
@@ -105,7 +108,12 @@ class Chain:
             _react(server, name, self._invalidate_on_change(name))
         for service in server.store.table("services").select(Selection()):
             self.listers.update_allocations(service, allocations_of)
-        _react(server, "services", lambda service: self.listers.update_allocations(service, allocations_of))
+
+        def service_changed(service: Any) -> None:
+            before = self.listers.update_allocations(service, allocations_of)
+            sync_ip_addresses(server, service, tuple(item for pool, item in before if pool == "ips"))
+
+        _react(server, "services", service_changed)
 
     def _invalidate_on_change(self, resource: str) -> Reaction:
         affects_pods = resource in self._pod_plugin_reads

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from ipaddress import IPv4Network, ip_address, ip_network
+from ipaddress import IPv4Network, ip_address
 from itertools import chain
 from random import Random
 from typing import Any, ClassVar
@@ -17,6 +16,12 @@ from typing import Any, ClassVar
 from steersman.api.generated.core_v1 import Service, ServicePort, ServiceSpec
 from steersman.server import status_errors
 from steersman.server.admission.plugin import Listers, Plugin
+from steersman.server.admission.service_ip_addresses import (
+    IPADDRESSES,
+    SERVICECIDRS,
+    is_taken,
+    service_networks,
+)
 from steersman.server.defaulting.missing_fields import put
 from steersman.server.server import AdmissionAttributes
 from steersman.server.storage.store import object_key
@@ -43,7 +48,7 @@ def allocations_of(service: Service) -> tuple[tuple[str, Any], ...]:
 class ServiceAllocation(Plugin):
     """Allocates cluster IPs and node ports, and sets the IP families.
 
-    differs: one IPv4 range; upstream lets ServiceCIDR objects add ranges.
+    differs: IPv4 only, whatever ranges ServiceCIDRs have.
     """
 
     cidr: str = CIDR
@@ -52,6 +57,7 @@ class ServiceAllocation(Plugin):
 
     name: ClassVar[str] = "Services"
     mutates: ClassVar[tuple[str, ...]] = ("services",)
+    reads: ClassVar[tuple[str, ...]] = (SERVICECIDRS,)
 
     def mutate(self, request: AdmissionAttributes, listers: Listers) -> Any:
         new: Service = request.obj
@@ -126,22 +132,15 @@ class _ServiceAllocator:
     def address(self, spec: ServiceSpec) -> ServiceSpec:
         """The spec with the requested cluster IP, or a free one."""
         requested_ip = spec.clusterIPs[0] if spec.clusterIPs else ""
-        network = _network(self.pools.cidr)
+        networks = service_networks(self.listers, self.pools.cidr)
         if not requested_ip:
-            low, size = _lower_band_size(network.num_addresses - 2, 256, 16, 16), network.num_addresses - 2
-            base = int(network.network_address) + 1
-
-            def free(offset: int) -> bool:
-                return not self.listers.allocated_to("ips", str(ip_address(base + offset)))
-
-            offset = _free_offset(self.listers.random, low, size, free)
-            if offset is None:
+            found = (ip for network in networks if (ip := self._free_ip(network)))
+            if not (ip := next(found, "")):
                 raise status_errors.internal(
                     f'failed to allocate a serviceIP for Service "{self._name}": range is full'
                 )
-            ip = str(ip_address(base + offset))
             return put(spec, clusterIP=ip, clusterIPs=(ip,))
-        reason = self._ip_error(requested_ip, network)
+        reason = self._ip_error(requested_ip, networks)
         if reason:
             detail = f"failed to allocate IP {requested_ip}: {reason}"
             raise self._invalid(
@@ -149,14 +148,34 @@ class _ServiceAllocator:
             )
         return spec
 
-    def _ip_error(self, requested_ip: str, network: IPv4Network) -> str:
+    def _free_ip(self, network: IPv4Network) -> str:
+        """A free address of a range; none if it is full."""
+        size = network.num_addresses - 2
+        if size < 1:
+            return ""
+        base = int(network.network_address) + 1
+
+        def free(offset: int) -> bool:
+            ip = str(ip_address(base + offset))
+            return not self.listers.allocated_to("ips", ip) and self.listers.get(IPADDRESSES, "", ip) is None
+
+        offset = _free_offset(self.listers.random, _lower_band_size(size, 256, 16, 16), size, free)
+        return str(ip_address(base + offset)) if offset is not None else ""
+
+    def _ip_error(self, requested_ip: str, networks: tuple[IPv4Network, ...]) -> str:
         try:
             address = ip_address(requested_ip)
         except ValueError:
             return ""  # validation refuses a malformed address
-        if address not in network or address in (network.network_address, network.broadcast_address):
+        if not any(
+            address in network and address not in (network.network_address, network.broadcast_address)
+            for network in networks
+        ):
             return "the provided network does not match the current range"
-        return "provided IP is already allocated" if self._is_others("ips", requested_ip) else ""
+        taken = self._is_others("ips", requested_ip) or is_taken(
+            self.listers, requested_ip, self.request.namespace, self._name
+        )
+        return "provided IP is already allocated" if taken else ""
 
     def ports(self, spec: ServiceSpec, old: ServiceSpec | None) -> ServiceSpec:
         """The spec with its node ports, requested or free ones, and its health check node port."""
@@ -250,14 +269,6 @@ def _free_offset(random: Random, low: int, size: int, free: Callable[[int], bool
             if free(offset):
                 return offset
     return None
-
-
-@lru_cache(maxsize=8)
-def _network(cidr: str) -> IPv4Network:
-    network = ip_network(cidr)
-    if not isinstance(network, IPv4Network):
-        raise ValueError(f"{cidr} is not an IPv4 range")
-    return network
 
 
 def _family(ip: str) -> str:

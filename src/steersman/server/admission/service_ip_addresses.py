@@ -1,0 +1,108 @@
+"""The ranges of cluster IPs, which are those of ServiceCIDRs, and the IPAddress object of each cluster IP.
+
+As upstream's ipallocator, but for the order: an IPAddress is written right after its Service, in the same step, and goes with
+it in the same way. So none is ever leaked, and there is nothing to repair.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv4Network
+
+from steersman.api.conditions import is_condition_true
+from steersman.api.generated.core_v1 import Service
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.generated.networking_v1 import IPAddress, IPAddressSpec, ParentReference
+from steersman.api.ip_addresses import canonical_ip, parse_cidr
+from steersman.server.admission.plugin import Listers
+from steersman.server.registry.object_meta import meta_for_create
+from steersman.server.server import Server
+from steersman.server.storage.store import object_key
+
+GROUP = "networking.k8s.io"
+SERVICECIDRS = f"servicecidrs.{GROUP}"
+IPADDRESSES = f"ipaddresses.{GROUP}"
+MANAGED_BY = "ipaddress.kubernetes.io/managed-by"
+FAMILY = "ipaddress.kubernetes.io/ip-family"
+ALLOCATOR = "ipallocator.k8s.io"
+
+
+# -- ranges -----------------------------------------------------------------------------------
+
+
+def service_networks(listers: Listers, default: str) -> tuple[IPv4Network, ...]:
+    """The IPv4 ranges of the ServiceCIDRs that are ready; the default range where there is no ServiceCIDR at all."""
+    cidrs = listers.list(SERVICECIDRS)
+    if not cidrs:
+        return (ipv4_network(default),)
+    texts = (
+        text
+        for cidr in cidrs
+        if cidr.metadata.deletionTimestamp is None and is_condition_true(cidr.status.conditions, "Ready")
+        for text in cidr.spec.cidrs
+        if ":" not in text
+    )
+    return tuple(map(ipv4_network, dict.fromkeys(texts)))
+
+
+@lru_cache(maxsize=64)
+def ipv4_network(cidr: str) -> IPv4Network:
+    """A range of IPv4 addresses. Raises ValueError for anything else."""
+    network = parse_cidr(cidr)
+    if not isinstance(network, IPv4Network):
+        raise ValueError(f"{cidr} is not an IPv4 range")
+    return network
+
+
+# -- objects ----------------------------------------------------------------------------------
+
+
+def cluster_ips(service: Service | None) -> tuple[str, ...]:
+    """The cluster IPs of a Service, in canonical form; none for a headless or missing one."""
+    ips = service.spec.clusterIPs if service is not None else ()
+    return tuple(parsed[1] for ip in ips if (parsed := canonical_ip(ip)) is not None)
+
+
+def sync_ip_addresses(server: Server, service: Service, before: tuple[str, ...]) -> None:
+    """Writes the IPAddresses of a Service that was written or removed, and removes those of its former cluster IPs."""
+    namespace, name = service.metadata.namespace, service.metadata.name
+    after = cluster_ips(server.store.table("services").get(object_key(namespace, name)))
+    if after == before:
+        return
+    resource = server.registry.find(GROUP, "v1", "ipaddresses")
+    table = server.store.table(resource.table)
+    for ip in before:
+        found = table.get(ip)
+        if ip not in after and found is not None and _is_parent(found, namespace, name):
+            server.remove(resource, ip)
+    for ip in after:
+        if table.get(ip) is None:
+            server.write(resource, ip, _new_ip_address(server, ip, namespace, name))
+
+
+def is_taken(listers: Listers, ip: str, namespace: str, name: str) -> bool:
+    """Whether an IPAddress object says that an address belongs to another parent than this Service."""
+    found: IPAddress | None = listers.get(IPADDRESSES, "", ip)
+    return found is not None and not _is_parent(found, namespace, name)
+
+
+def _is_parent(address: IPAddress, namespace: str, name: str) -> bool:
+    parent = address.spec.parentRef
+    return parent is not None and (parent.group, parent.resource, parent.namespace, parent.name) == (
+        "",
+        "services",
+        namespace,
+        name,
+    )
+
+
+def _new_ip_address(server: Server, ip: str, namespace: str, name: str) -> IPAddress:
+    labels = {FAMILY: "IPv6" if ":" in ip else "IPv4", MANAGED_BY: ALLOCATOR}
+    return IPAddress(
+        metadata=meta_for_create(
+            ObjectMeta(labels=labels), name=ip, namespace="", uid=server.uid(), now=server.now(), generation=1
+        ),
+        spec=IPAddressSpec(
+            parentRef=ParentReference(group="", resource="services", namespace=namespace, name=name)
+        ),
+    )
