@@ -145,6 +145,13 @@ OBJECTS = """
   subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:node:n"}]}
 """
 
+OUTSIDE = """
+{apiVersion: v1, kind: Service, metadata: {name: outside}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: Endpoints, metadata: {name: outside}, subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]}
+---
+{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: more}, spec: {cidrs: [192.168.48.0/20]}}
+"""
 
 TRACKING = {
     "apiVersion": "v1",
@@ -161,6 +168,8 @@ def test_in_a_cluster_with_something_for_everybody_nobody_is_refused() -> None:
     with Cluster(2, controllers=ALL, flags=flags) as cluster, heard.at(cluster):
         # What is there from the start was made before anybody listened.
         cluster.apply(OBJECTS)
+        front = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+        cluster.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": front})
         cluster.delete("ConfigMap", "kube-root-ca.crt")
         cluster.patch("Node", "node-1", {"metadata": {"annotations": {"node.alpha.kubernetes.io/ttl": None}}})
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
@@ -179,6 +188,7 @@ def test_in_a_cluster_with_something_for_everybody_nobody_is_refused() -> None:
         info = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-info"}}
         cluster.create({**info, "data": {"kubeconfig": "x"}}, "kube-public")
         cluster.create(TRACKING, "kube-system")
+        cluster.apply(OUTSIDE)
         request = {"request": signing_request(), "signerName": "kubernetes.io/kube-apiserver-client-kubelet"}
         usages = ["digital signature", "client auth"]
         spec = {**request, "usages": usages, "username": "system:node:n"}
