@@ -23,6 +23,7 @@ from steersman.controllers import (
     job,
     legacyserviceaccounttoken,
     namespace,
+    nodeipam,
     podgc,
     replicaset,
     resourcequota,
@@ -73,6 +74,7 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     ttl.controller,
     ttlafterfinished.controller,
     validatingadmissionpolicystatus.controller,
+    nodeipam.controller,
     tainteviction.controller,
     servicecidr.controller,
 )

@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Any, TypeAlias
+from typing import Any
 
 from steersman.api.go_quote import quote
-
-Network: TypeAlias = IPv4Network | IPv6Network
-
-SIZES = {4: 24, 6: 64}
-"""Default mask size of a node's CIDR, by IP family."""
-
-
-def networks(text: str) -> tuple[Network, ...]:
-    """Parse comma-separated CIDRs. Raises ValueError."""
-    return tuple(_network(number, word) for number, word in enumerate(text.strip().split(",")))
-
-
-def _network(number: int, text: str) -> Network:
-    try:
-        if "/" not in text:
-            raise ValueError
-        return ip_network(text.strip(), strict=False)
-    except ValueError:
-        raise ValueError(f"invalid CIDR[{number}]: <nil> (invalid CIDR address: {text})") from None
+from steersman.api.ip_addresses import Network
+from steersman.controllers.nodeipam import DEFAULT_SIZES, networks
 
 
 def problems(values: Mapping[str, Any]) -> Iterator[str]:
@@ -90,7 +72,7 @@ def _parts(values: Mapping[str, Any], pods: tuple[Network, ...]) -> Iterator[str
                 f"usage of --node-cidr-mask-size-ipv{other} is not allowed for a single-stack IPv{here} cluster"
             )
     for network in pods:
-        part = size or of_family[network.version] or SIZES[network.version]
+        part = size or of_family[network.version] or DEFAULT_SIZES[network.version]
         if not network.prefixlen <= part <= network.max_prefixlen:
             yield (
                 "Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to "

@@ -32,7 +32,7 @@ from steersman.server.local import LocalApi
 from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
 from steersman.sim import metrics
-from steersman.sim.kubelet import Kubelets, KubeletSettings
+from steersman.sim.kubelet import Kubelets, KubeletSettings, pod_addresses
 from steersman.sim.scheduler import Scheduler
 
 TAINT_REMOVER = "node-lifecycle-controller"
@@ -53,6 +53,7 @@ SETTINGS = Settings(
         "cluster-signing-cert-file": "ca.crt",
         "cluster-signing-key-file": "ca.key",
         "service-account-private-key-file": "sa.key",
+        **pod_addresses.FLAGS,
     }
 )
 """Flags of the controllers that differ from their defaults: the files are the server's own keys."""

@@ -20,7 +20,7 @@ from steersman.server.bootstrap_objects import install_roles
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim import metrics
-from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
+from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape, pod_addresses
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import START, World
 from steersman.testing import credentials
@@ -65,7 +65,7 @@ class Plan:
 
     def configured(self, server: Server) -> tuple[Controller[Any], ...]:
         """The controllers as the flags configure them, where the server serves their resources."""
-        settings = flags.Settings({**credentials.FLAGS, **self.flags}, self.gates)
+        settings = flags.Settings({**credentials.FLAGS, **pod_addresses.FLAGS, **self.flags}, self.gates)
         found = (each.configured(settings) for each in self.controllers)
         return tuple(each for each in found if each is not None and _served(server, each))
 

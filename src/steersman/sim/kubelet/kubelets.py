@@ -25,6 +25,7 @@ from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.kubelet.heartbeats import Heartbeats, SimulatedNode
 from steersman.sim.kubelet.node import STATE, Shape, is_ready
+from steersman.sim.kubelet.pod_addresses import PodAddresses
 from steersman.sim.kubelet.pod_lifecycle import PodRun, advance, begin, due, rebooted, request_stop
 from steersman.sim.kubelet.pod_plan import KubeletSettings, PodPlan, plan
 from steersman.sim.kubelet.status import render, resume
@@ -97,7 +98,7 @@ class Kubelets:
         self._set = 0
         self._timer: asyncio.TimerHandle | None = None
         self._workers: WorkerPool | None = None
-        self._ip = 0
+        self._addresses = PodAddresses()
         self._start = (0.0, clock.now())
         self._wall_memo = (-1.0, clock.now())
 
@@ -186,6 +187,7 @@ class Kubelets:
         if pod is None:
             gone = self._local_pods.get(change.obj.key)
             if gone is not None and gone.pod.metadata.uid == change.obj.metadata.uid:
+                self._addresses.release(gone.pod.metadata.uid)
                 del self._local_pods[change.obj.key]
             return
         if pod.spec.nodeName not in self._machines:
@@ -193,7 +195,16 @@ class Kubelets:
         key = pod.key
         local_pod = self._local_pods.get(key)
         if local_pod is None or local_pod.pod.metadata.uid != pod.metadata.uid:
+            if local_pod is not None:
+                self._addresses.release(local_pod.pod.metadata.uid)
             self._local_pods[key] = _LocalPod(pod)
+            # All pods of the first list are here before one of them is started.
+            if (
+                pod.status.podIP
+                and not pod.spec.hostNetwork
+                and pod.status.phase not in ("Succeeded", "Failed")
+            ):
+                self._addresses.reserve(pod.metadata.uid, pod.status.podIP)
         elif local_pod.pod.metadata.resourceVersion == pod.metadata.resourceVersion:
             return  # our own write
         else:
@@ -312,6 +323,8 @@ class Kubelets:
         if meta.deletionTimestamp is not None:
             run = request_stop(run, now)
         local_pod.run = run = advance(intended, run, now)
+        if run.terminated:
+            self._addresses.release(meta.uid)
         leaving = run.terminated and meta.deletionTimestamp is not None
         # The last status of a pod that is deleted at the same instant is not observable.
         if not leaving or meta.finalizers or intended.shutdown:
@@ -332,20 +345,12 @@ class Kubelets:
         else:
             run = begin(intended, now)
         if run.ip:
-            self._reserve_ip(run.ip)
             return run
+        machine = self._machines[pod.spec.nodeName]
         if intended.host_network:
-            return run._replace(ip=self._machines[pod.spec.nodeName].address)
-        self._ip += 1
-        number = (244 << 16) + self._ip
-        return run._replace(ip=f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}")
-
-    def _reserve_ip(self, ip: str) -> None:
-        """Reserve the IP of a pod that had one before."""
-        first, *rest = ip.split(".")
-        if first == "10" and len(rest) == 3 and all(container_plan.isdigit() for container_plan in rest):
-            number = int(rest[0]) << 16 | int(rest[1]) << 8 | int(rest[2])
-            self._ip = max(self._ip, number - (244 << 16))
+            return run._replace(ip=machine.address)
+        cidr = machine.node.spec.podCIDR if machine.node is not None else ""
+        return run._replace(ip=self._addresses.allocate(pod.metadata.uid, cidr))
 
     async def _report_status(self, local_pod: _LocalPod, intended: PodPlan, run: PodRun, now: float) -> None:
         pod = local_pod.pod
