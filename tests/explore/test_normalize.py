@@ -190,3 +190,29 @@ def test_what_belongs_to_a_daemonset_is_called_after_it_and_its_revision() -> No
     (pod,) = found["pods"]["agent-*"]
     assert pod["metadata"]["labels"] == {"controller-revision-hash": "<agent@3>"}
     assert [event["message"] for event in found["events"]] == ["Deleted pod: agent-*", "Created pod: gone-*"]
+
+
+def slices_of(suffix: str, address: str, node: str) -> dict[str, list[Document]]:
+    """The EndpointSlices that a manager leaves of a Service; the arguments are chance."""
+    meta = {
+        "name": f"web-{suffix}",
+        "generateName": "web-",
+        "uid": suffix,
+        "labels": {"kubernetes.io/service-name": "web"},
+        "annotations": {"endpoints.kubernetes.io/last-change-trigger-time": suffix},
+    }
+    endpoints = [
+        {"addresses": [f"{address}{number}"], "nodeName": node, "conditions": {"ready": number == 1}}
+        for number in (1, 2)
+    ]
+    return {"endpointslices": [{"metadata": meta, "addressType": "IPv4", "endpoints": endpoints}]}
+
+
+def test_endpoint_slices_are_named_after_their_service_and_have_no_addresses() -> None:
+    one, other = normalise(slices_of("abcde", "10.0.0.", "a")), normalise(slices_of("vwxyz", "10.1.0.", "b"))
+    assert one == other
+    (slice,) = one["endpointslices"]["web"]
+    assert slice["endpoints"] == [{"conditions": {"ready": False}}, {"conditions": {"ready": True}}]
+    changed = slices_of("abcde", "10.0.0.", "a")
+    changed["endpointslices"][0]["endpoints"].pop()
+    assert normalise(changed) != one

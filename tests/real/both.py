@@ -145,7 +145,8 @@ def alike(ends: Ends, part: str | Callable[[dict[str, Any]], Any]) -> None:
         ends[one][part] if isinstance(part, str) else part(ends[one]) for one in (OURS, REFERENCE)
     )
     assert reference, "the story must leave something to compare"
-    assert apart(ours, reference) == []
+    lines = apart(ours, reference)
+    assert not lines, "\n".join(lines)
 
 
 def apart(ours: Any, reference: Any) -> list[str]:

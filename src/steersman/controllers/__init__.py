@@ -18,6 +18,7 @@ from steersman.controllers import (
     deployment,
     disruption,
     endpoints,
+    endpointslice,
     garbagecollector,
     horizontalpodautoscaler,
     job,
@@ -45,6 +46,7 @@ from steersman.intent.controller import Controller
 CONTROLLERS: tuple[Controller[Any], ...] = (
     serviceaccounttoken.controller,
     endpoints.controller,
+    endpointslice.controller,
     serviceaccount.controller,
     legacyserviceaccounttoken.controller,
     rootcacertpublisher.controller,

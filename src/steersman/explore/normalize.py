@@ -2,7 +2,8 @@
 
 Removed is whatever differs between any two runs: UIDs, resource versions, times, and the random and hashed parts of names.
 The ReplicaSet of a Deployment is named after its revision (``web@2``), and so is a ControllerRevision of a DaemonSet; a
-generated pod is named after its owner (``web@2-*``, ``job-*``, ``job-3-*``), also in references and event messages.
+generated pod is named after its owner (``web@2-*``, ``job-*``, ``job-3-*``), also in references and event messages. An
+EndpointSlice is named after its Service.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ Found: TypeAlias = Mapping[str, Sequence[Document]]
 REVISION = "deployment.kubernetes.io/revision"
 HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
+SERVICE_NAME = "kubernetes.io/service-name"
 TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 COMBINED = "(combined from similar events): "
 
@@ -113,6 +115,8 @@ def normalise(found: Found) -> dict[str, Any]:
             result[plural] = events(documents, names)
         elif plural == "pods":
             result[plural] = pods(documents, names)
+        elif plural == "endpointslices":
+            result[plural] = endpoint_slices(documents, names)
         else:
             result[plural] = {
                 names.name(document["metadata"]["name"]): _object(document, names)
@@ -129,6 +133,21 @@ def pods(documents: Sequence[Document], names: Names) -> dict[str, list[Any]]:
         # The rest of a pod's status is written by its kubelet.
         pod["status"] = pod.get("status", {}).get("phase")
         result.setdefault(names.name(document["metadata"]["name"]), []).append(pod)
+    return {name: sorted(result[name], key=repr) for name in sorted(result)}
+
+
+def endpoint_slices(documents: Sequence[Document], names: Names) -> dict[str, list[Any]]:
+    """EndpointSlices by Service, and their endpoints by pod. The addresses and nodes of pods depend on chance."""
+    result: dict[str, list[Any]] = {}
+    for document in documents:
+        slice = _object(document, names)
+        endpoints = [
+            {key: value for key, value in endpoint.items() if key not in ("addresses", "nodeName")}
+            for endpoint in slice.get("endpoints") or ()
+        ]
+        slice["endpoints"] = sorted(endpoints, key=repr)
+        meta = document["metadata"]
+        result.setdefault(meta.get("labels", {}).get(SERVICE_NAME, meta["name"]), []).append(slice)
     return {name: sorted(result[name], key=repr) for name in sorted(result)}
 
 

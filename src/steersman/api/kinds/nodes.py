@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
-from steersman.api.kinds import Condition, Object, Struct
+from steersman.api.kinds import EMPTY, Condition, Object, Struct
 from steersman.api.scheme import Kind, register
 
 
@@ -29,6 +30,7 @@ class NodeAddress(Struct, frozen=True):
 
 
 class NodeStatus(Struct, frozen=True):
+    allocatable: Mapping[str, str] = EMPTY
     addresses: tuple[NodeAddress, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
