@@ -43,13 +43,14 @@ def table() -> dict[str, dict[str, str]]:
 
 @pytest.fixture
 async def metrics() -> Metrics:
-    """Those of a manager that serves and runs every controller."""
+    """Those of a manager that serves and runs every controller, without a cloud."""
     made = Metrics()
     async with HttpApi(ClientConfig("https://127.0.0.1:1")) as root:
         build_info.describe(made, read(["--kubeconfig=x"]).features, root)
     ServingMetrics(made)
     for controller in CONTROLLERS:
-        made.declare(controller.metrics)
+        if controller.cloud is None:
+            made.declare(controller.metrics)
     return made
 
 
@@ -65,6 +66,22 @@ async def test_every_metric_is_named_typed_and_labelled_as_upstreams(metrics: Me
         if not row["missing"] and name not in ABOUT
     }
     assert ours == theirs
+
+
+def test_the_metrics_of_cloud_controllers_are_those_of_cloud_controller_manager() -> None:
+    found = {
+        metric.name: metric.type
+        for controller in CONTROLLERS
+        if controller.cloud is not None
+        for metric in controller.metrics
+    }
+    assert found == {
+        "route_controller_route_sync_total": "counter",
+        "service_controller_loadbalancer_sync_total": "counter",
+        "service_controller_nodesync_error_total": "counter",
+        "service_controller_nodesync_latency_seconds": "histogram",
+        "service_controller_update_loadbalancer_host_latency_seconds": "histogram",
+    }
 
 
 async def test_metrics_about_metrics_are_upstreams_too(metrics: Metrics) -> None:

@@ -8,15 +8,14 @@ import pytest
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
-from steersman.manager import controller_selection
-from steersman.manager.controller_selection import CLOUD, KNOWN, OFF, enabled, missing, unknown
+from steersman.manager.controller_selection import KNOWN, OFF, enabled, missing, unknown
 
 
 def test_every_controller_of_kube_controller_manager_has_its_name() -> None:
     assert len(KNOWN) == 52
     names = [name for known, aliases in KNOWN.items() for name in (known, *aliases)]
     assert len(names) == len(set(names))
-    assert {*OFF, *CLOUD} < set(KNOWN)
+    assert set(OFF) < set(KNOWN)
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=lambda controller: controller.name)
@@ -43,15 +42,10 @@ def test_the_words_choose_among_all_there_are(words: list[str], names: tuple[str
 
 
 def test_names_of_controllers_that_are_not_here_are_accepted_and_told() -> None:
-    absent = [name for name in KNOWN if name not in [c.name for c in CONTROLLERS] and name not in CLOUD]
+    absent = [name for name in KNOWN if name not in [c.name for c in CONTROLLERS]]
     assert list(unknown(list(KNOWN))) == []
     assert list(missing([*KNOWN])) == absent
     assert missing(["job"]) == ()
-
-
-def test_a_controller_for_clouds_is_missed_by_nobody() -> None:
-    assert missing(list(CLOUD)) == ()
-    assert controller_selection.select(list(CLOUD)) == ()
 
 
 @pytest.mark.parametrize(

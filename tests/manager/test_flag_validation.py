@@ -77,6 +77,7 @@ SIX = ["--allocate-node-cidrs", "--cluster-cidr=fd00::/48"]
             ["--cloud-provider=aws"],
             'cloud provider "aws" was specified, but built-in cloud providers are disabled.',
         ),
+        (["--cloud-provider=aws"], "(--cloud-provider accepts the installed ones: local)"),
         (["--cidr-allocator-type=CloudAllocator"], "The ipam CloudAllocator is not available"),
         (
             ["--cluster-signing-kubelet-serving-cert-file=/a"],
@@ -187,6 +188,7 @@ def test_a_mistake_is_one_line_that_names_it(argv: list[str], message: str) -> N
         ["--requestheader-uid-headers=X-Remote-Uid"],
         ["--authorization-always-allow-paths=/debug/*"],
         ["--cloud-provider=external"],
+        ["--cloud-provider=local"],
         ["--show-hidden-metrics-for-version=1.35"],
         ["--allow-metric-labels=metric,label=a,b"],
         ["--version=v1.36.4-mine"],

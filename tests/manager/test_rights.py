@@ -223,5 +223,7 @@ def test_in_a_cluster_with_something_for_everybody_nobody_is_refused() -> None:
         "generic-garbage-collector",
         "namespace-controller",
         "node-controller",
+        "route-controller",
+        "service-controller",
     }
     assert ROOT in heard.asked

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import pytest
+
+from steersman.api.clock import RealClock
 from steersman.api.errors import Expired
 from steersman.api.kinds import PODS, Object, ObjectMeta
+from steersman.api.kinds.services import Service
 from steersman.api.scheme import Key
 from steersman.client.api import Api, Page
+from steersman.intent.cloud import CloudCall, DeleteLoadBalancer, EnsureLoadBalancer, GetLoadBalancer
+from steersman.intent.verdict import Rest, Verdict
 from steersman.runtime.ledger import Doubt, Ledger
-from steersman.runtime.shell import Shell
+from steersman.runtime.shell import Deposed, Shell
+from tests.harness.cloud import Cloud
 
 
 class ExpiringApi:
@@ -49,3 +56,30 @@ async def test_a_doubt_is_cleared_with_one_snapshot_when_the_list_expires_half_w
     await shell.resolve(Key("default", "web"))
     assert ledger.found == ["fresh"]
     assert api.limits == [500, 500, 0]
+
+
+@pytest.mark.parametrize(
+    ("call", "sent"),
+    [
+        (GetLoadBalancer("c", Service()), True),
+        (EnsureLoadBalancer("c", Service(), ()), False),
+        (DeleteLoadBalancer("c", Service()), False),
+    ],
+)
+async def test_a_manager_that_no_longer_leads_changes_nothing_in_the_cloud(
+    call: CloudCall[Any], sent: bool
+) -> None:
+    cloud = Cloud()
+    unused: Any = None
+    shell = Shell(unused, unused, unused, RealClock(), unused, fence=lambda: False, cloud=cloud)
+
+    async def decide() -> Verdict:
+        await call
+        return Rest("done")
+
+    if sent:
+        await shell.drive(Key("d", "s"), decide(), [])
+    else:
+        with pytest.raises(Deposed):
+            await shell.drive(Key("d", "s"), decide(), [])
+    assert bool(cloud.calls) is sent

@@ -41,6 +41,7 @@ from steersman.controllers import (
     validatingadmissionpolicystatus,
 )
 from steersman.controllers.certificates import approver, cleaner, signer
+from steersman.controllers.cloud import node_lifecycle, node_route, service_lb
 from steersman.intent.controller import Controller
 
 CONTROLLERS: tuple[Controller[Any], ...] = (
@@ -75,6 +76,9 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     replicaset.replicationcontroller,
     ttl.controller,
     ttlafterfinished.controller,
+    service_lb.controller,
+    node_route.controller,
+    node_lifecycle.controller,
     validatingadmissionpolicystatus.controller,
     nodeipam.controller,
     tainteviction.controller,

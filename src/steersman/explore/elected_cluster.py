@@ -39,6 +39,7 @@ class ElectedManager(Manager):
             through=injector.api,
             files=credentials.read,
             name=name,
+            cloud=cluster.plan.cloud,
         )
         self._elector = LeaderElector(
             self._api("system:kube-controller-manager"),

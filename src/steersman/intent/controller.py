@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 import msgspec
 from msgspec import field
 
+from steersman.api.cloud import CloudPart
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.intent.metrics import Measure, Metric
@@ -183,6 +184,8 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     """The metrics that its decisions and watches update."""
     required_kinds: tuple[Kind[Any], ...] = ()
     """Runs only where the server serves these optional kinds."""
+    cloud: CloudPart | None = None
+    """Runs only where the cloud provider has this part; None: everywhere."""
 
     def configured(self, settings: Settings) -> Controller[S] | None:
         """The controller for these settings; None when it is not to run.

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from steersman.api.clock import Clock
+from steersman.api.cloud import CloudProvider, offers
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
 from steersman.api.signing_keys import KeySet
 from steersman.client.api import Api
+from steersman.cloud.local import LocalProvider
 from steersman.http.limits import Limits
 from steersman.intent.controller import Controller, Settings
 from steersman.manager.controller_selection import select
@@ -163,7 +165,13 @@ def controllers(server: Server) -> tuple[Controller[Any], ...]:
         for each in select(("*",))
         if (one := each.configured(SETTINGS)) is not None
         and all(serves(kind.group, kind.version, kind.plural) for kind in one.required_kinds)
+        and (one.cloud is None or offers(_cloud(), one.cloud))
     )
+
+
+def _cloud() -> CloudProvider:
+    """The provider of load balancers' addresses."""
+    return LocalProvider(routes=False, instances=False)
 
 
 def _fleet(
@@ -186,7 +194,7 @@ def _fleet(
         return _api(server, authorizer, user, MANAGER)
 
     shared = _api(server, authorizer, User("system:kube-controller-manager"), MANAGER)
-    return ControllerGroup(loops, shared, clock, api_of=api_of, files=files.__getitem__)
+    return ControllerGroup(loops, shared, clock, api_of=api_of, files=files.__getitem__, cloud=_cloud())
 
 
 def _api(server: Server, authorizer: RBACAuthorizer, user: User, manager: str) -> Api:

@@ -71,8 +71,6 @@ KNOWN: dict[str, tuple[str, ...]] = {
 """Every controller name of kube-controller-manager 1.36, with its aliases."""
 OFF = ("bootstrap-signer-controller", "selinux-warning-controller", "token-cleaner-controller")
 """Controllers disabled by default."""
-CLOUD = ("cloud-node-lifecycle-controller", "node-route-controller", "service-lb-controller")
-"""Controllers that need an in-tree cloud provider. There is none any more, so they do nothing."""
 
 
 def unknown(selection: Sequence[str]) -> Iterator[str]:
@@ -118,4 +116,4 @@ def _selected_by(controller: Controller[Any], settings: Settings) -> str:
 def missing(selection: Sequence[str]) -> tuple[str, ...]:
     """Names of enabled controllers that this program does not implement."""
     implemented = [controller.name for controller in CONTROLLERS]
-    return tuple(name for name in enabled(selection) if name not in implemented and name not in CLOUD)
+    return tuple(name for name in enabled(selection) if name not in implemented)

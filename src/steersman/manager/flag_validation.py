@@ -12,6 +12,7 @@ from typing import Any
 
 from steersman.api.go_duration import format_duration
 from steersman.api.go_quote import quote
+from steersman.cloud import EXTERNAL, is_installed, unknown_provider
 from steersman.manager import cidrs, controller_selection
 from steersman.manager.feature_gates import Features
 
@@ -81,11 +82,9 @@ def _election(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _cloud(values: Mapping[str, Any]) -> Iterator[str]:
     provider, allocator = values["cloud-provider"], values["cidr-allocator-type"]
-    if provider not in ("", "external"):
-        yield (
-            f"cloud provider {quote(provider)} was specified, but built-in cloud providers are disabled. "
-            "Please set --cloud-provider=external and migrate to an external cloud provider"
-        )
+    # differs: upstream has no provider any more and refuses every name.
+    if provider not in ("", EXTERNAL) and not is_installed(provider):
+        yield unknown_provider(provider)
     if allocator not in ("", "RangeAllocator"):
         yield (
             f"built-in cloud providers are disabled. The ipam {allocator} is not available "

@@ -11,12 +11,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from steersman.api.clock import RealClock, ThreadClock
+from steersman.api.cloud import CloudProvider, offers
 from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unauthorized, Unreachable
 from steersman.api.kinds import NAMESPACES
 from steersman.client import kubeconfig
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.client.round_trip import RequestAttempt
+from steersman.cloud import InvalidProvider, UnknownProvider, make_provider
+from steersman.intent.actions import FileUnreadable
 from steersman.intent.controller import Controller
 from steersman.manager import build_info, controller_selection, files, logs, migration, process
 from steersman.manager.client_builder import ClientBuilder
@@ -28,6 +31,7 @@ from steersman.manager.late_start import served, start_late
 from steersman.manager.options import Options, options
 from steersman.manager.serving import setup as serving
 from steersman.manager.version import AS_KUBERNETES, VERSION, raw, user_agent
+from steersman.runtime.action_table import read_file
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LostLease
 from steersman.runtime.metrics import Metrics
@@ -87,6 +91,7 @@ def _shutdown_timeout(options: Options) -> float | None:
 async def manage(options: Options, connection: ClientConfig) -> None:
     """Connect to the server, acquire the lease, run the controllers. Raises `StartupError` or `LostLease`."""
     files.validate_files(options.settings, options.controllers)
+    cloud = _cloud_provider(options)
     leader_migration = migration.configuration(options.migration.enabled, options.migration.config)
     clock = RealClock()
     metrics = Metrics()
@@ -105,7 +110,7 @@ async def manage(options: Options, connection: ClientConfig) -> None:
         await wait_for_server(root)
         if server is not None:
             await server.open()
-        _log_start(options, connection)
+        _log_start(options, connection, cloud)
         settings, reader = files.with_root_ca(options.settings, connection.tls.ca)
 
         async def lead(
@@ -131,6 +136,7 @@ async def manage(options: Options, connection: ClientConfig) -> None:
                 settings=settings,
                 files=reader,
                 pause=options.start_interval,
+                cloud=cloud,
             )
             routes.follow(fleet)
             background = (
@@ -173,9 +179,20 @@ def _election_client(
     )
 
 
-def _log_start(options: Options, connection: ClientConfig) -> None:
+def _cloud_provider(options: Options) -> CloudProvider | None:
+    """The provider that ``--cloud-provider`` names, with the configuration of ``--cloud-config``. Raises `StartupError`."""
+    name, path = options.values["cloud-provider"], options.values["cloud-config"]
+    try:
+        config = read_file(path) if name and path else None
+        return make_provider(name, config)
+    except (FileUnreadable, InvalidProvider, UnknownProvider) as error:
+        raise StartupError(str(error)) from None
+
+
+def _log_start(options: Options, connection: ClientConfig, cloud: CloudProvider | None) -> None:
     """Log the version, the controllers and warnings about flags."""
-    names = ", ".join(controller.name for controller in options.controllers)
+    running = [each for each in options.controllers if each.cloud is None or offers(cloud, each.cloud)]
+    names = ", ".join(controller.name for controller in running)
     log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
     missing = controller_selection.missing(options.values["controllers"])
     if missing:

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from steersman.api.clock import Clock
+from steersman.api.cloud import CloudProvider, offers
+from steersman.api.kinds.nodes import NODES, Node
+from steersman.api.kinds.services import SERVICES, Service
 from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
@@ -35,6 +38,19 @@ FILLING = 30.0
 """Seconds that a controller that follows all resources waits for its caches to sync; upstream's number."""
 
 
+class CachedObjects:
+    """The cached objects that a cloud provider may read; a `ClusterObjects`."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._informers = informers
+
+    def services(self) -> Iterable[Service]:
+        return self._informers[SERVICES].list()
+
+    def nodes(self) -> Iterable[Node]:
+        return self._informers[NODES].list()
+
+
 class ControllerGroup:
     """Controller runners, and the informers they share."""
 
@@ -53,12 +69,14 @@ class ControllerGroup:
         settings: Settings = DEFAULTS,
         files: Callable[[str], bytes] = read_file,
         pause: float = 0.0,
+        cloud: CloudProvider | None = None,
     ) -> None:
         """``api`` feeds the informers; ``api_of`` gives each controller the one it writes with. Controllers that the
         ``settings`` disable are left out; ``files`` reads the keys and certificates that the settings name.
 
         ``workers`` overrides the number of workers by flag name. ``pause``: the shortest time, in seconds, that a
-        controller waits before it starts, so that they do not all start at once.
+        controller waits before it starts, so that they do not all start at once. Controllers that need a part of the
+        ``cloud`` provider are left out where there is none, or it lacks the part.
         """
         self.metrics = metrics or Metrics()
         self.trace = trace or Trace()
@@ -75,12 +93,16 @@ class ControllerGroup:
         self._fence = fence
         self._settings = settings
         self._pause = pause
+        self._cloud = cloud
         self._recorders: list[Recorder] = []
         self._group: asyncio.TaskGroup | None = None
         for controller in controllers:
             configured = controller.configured(settings)
-            if configured is not None:
+            if configured is not None and self._has_cloud(configured):
                 self.runners.append(self._make_runner(configured))
+
+    def _has_cloud(self, controller: Controller[Any]) -> bool:
+        return controller.cloud is None or offers(self._cloud, controller.cloud)
 
     def _make_runner(self, controller: Controller[Any]) -> ControllerRunner[Any]:
         api, fence = self._api_of(controller), self._fence
@@ -99,7 +121,9 @@ class ControllerGroup:
             backoff=ItemBackoff(controller.min_backoff, controller.max_backoff),
             min_interval=controller.coalesce_within,
         )
-        shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence, self._files, self._api)
+        shell = Shell(
+            api, recorder, ledger, self._clock, self.metrics, fence, self._files, self._api, self._cloud
+        )
         self._recorders.append(recorder)
         return ControllerRunner(
             controller,
@@ -132,12 +156,18 @@ class ControllerGroup:
 
     async def run(self, synced: Callable[[], None] = lambda: None) -> None:
         """Fill the caches, call ``synced``, then let all controllers work until cancelled."""
+        uses_cloud = any(runner.controller.cloud is not None for runner in self.runners)
+        if uses_cloud:
+            self.informers.informer(SERVICES)
+            self.informers.informer(NODES)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.informers.run(), name="informers")
                 for recorder in self._recorders:
                     recorder.open()
                 await self.informers.wait_synced()
+                if self._cloud is not None and uses_cloud:
+                    self._cloud.initialize(CachedObjects(self.informers))
                 synced()
                 if any(runner.controller.follows_all is not None for runner in self.runners):
                     group.create_task(self.dynamic_informers.run(), name="dynamic informers")

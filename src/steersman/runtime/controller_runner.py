@@ -83,6 +83,7 @@ class ControllerRunner(Generic[S]):
         """Rounds in a row that ended in an unexpected exception."""
         self._renewed_timers: dict[Key, asyncio.TimerHandle] = {}
         """The timers of keys whose `Wake` is renewed by heartbeats."""
+        self._pool: WorkerPool | None = None
         queue.interval = 0.0
         self._unreadable: Mapping[Key, str] = {}
         if controller.watches:
@@ -141,7 +142,8 @@ class ControllerRunner(Generic[S]):
             async with asyncio.TaskGroup() as group:
                 if self.controller.resync > 0.0:
                     group.create_task(self._resync(), name=f"{self.controller.name} resync")
-                pool = WorkerPool(group, self._work, workers, self.controller.name)
+                pool = self._pool = WorkerPool(group, self._work, workers, self.controller.name)
+                self._shell.lend_workers(lambda: pool.lend(len(self.queue)))
                 self.queue.on_unserved = pool.call
                 pool.call(len(self.queue))
                 await asyncio.get_running_loop().create_future()  # until cancelled
@@ -192,6 +194,8 @@ class ControllerRunner(Generic[S]):
                 await self.round(taken)
             finally:
                 self.queue.done(taken.key)
+            if self._pool is not None and self._pool.retire():
+                return
 
     async def round(self, taken: Taken[Key]) -> None:
         """Run one round of a key."""

@@ -7,15 +7,18 @@ credentials, and recorded as a step of the round; the answer or the error goes b
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
 from steersman.api.clock import Clock
+from steersman.api.cloud import CloudProvider
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.client.pager import list_all
 from steersman.intent.actions import Action, FileUnreadable, Write
+from steersman.intent.cloud import CloudWrite
 from steersman.intent.verdict import Verdict
 from steersman.runtime.action_table import (
     Environment,
@@ -53,16 +56,21 @@ class Shell:
         fence: Callable[[], bool] = lambda: True,
         files: Callable[[str], bytes] = read_file,
         manager_api: Api | None = None,
+        cloud: CloudProvider | None = None,
     ) -> None:
         """``fence`` says whether this process leads; ``manager_api`` has the credentials of the informers."""
         self._ledger = ledger
         self._clock = clock
         self._fence = fence
         self._env = Environment(
-            api, manager_api or api, recorder, ledger, clock, metrics, files, self._perform
+            api, manager_api or api, recorder, ledger, clock, metrics, files, self._perform, cloud
         )
         self.latency = 0.0
         """Seconds a write takes, as a moving average: how busy the server is."""
+
+    def lend_workers(self, lend: Callable[[], AbstractContextManager[None]]) -> None:
+        """Set how a worker that waits for a slow answer lends its place to another."""
+        self._env.lend_worker = lend
 
     async def drive(self, key: Key, decision: Awaitable[Verdict], steps: list[Step]) -> Verdict:
         """Run a decision to its verdict, recording each action as a step."""
@@ -107,10 +115,12 @@ class Shell:
 
     async def _perform(self, key: Key, action: Action[T]) -> T:
         interpretation = interpretation_of(action)
-        if not isinstance(action, Write):
+        if not isinstance(action, Write | CloudWrite):
             return cast("T", await interpretation.perform(self._env, key, action))
         if not self._fence():
             raise Deposed(f"not leading any more: {describe(action)} was not sent")
+        if isinstance(action, CloudWrite):
+            return cast("T", await interpretation.perform(self._env, key, action))
         started = self._clock.monotonic()
         try:
             return cast("T", await interpretation.perform(self._env, key, action))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any
 
 
 class WorkerPool:
-    """Up to ``limit`` worker tasks in a task group. A started worker stays."""
+    """Up to ``limit`` worker tasks in a task group. A started worker stays, unless it was started on a loan."""
 
     def __init__(
         self, group: asyncio.TaskGroup, work: Callable[[], Coroutine[Any, Any, None]], limit: int, name: str
@@ -22,6 +23,23 @@ class WorkerPool:
         self._started = 0
         # A worker runs in the context of the pool, not of the caller that happens to start it.
         self._context = copy_context()
+
+    @contextmanager
+    def lend(self, backlog: int) -> Iterator[None]:
+        """Allow one more worker while the caller waits for a slow answer; ``backlog`` keys wait for one."""
+        self._limit += 1
+        self.call(min(backlog, 1))
+        try:
+            yield
+        finally:
+            self._limit -= 1
+
+    def retire(self) -> bool:
+        """Whether the calling worker must end, because a loan is over and there is one worker too many."""
+        if self._started <= self._limit:
+            return False
+        self._started -= 1
+        return True
 
     def call(self, count: int = 1) -> None:
         """Start up to ``count`` more workers, within the limit."""

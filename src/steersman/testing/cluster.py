@@ -22,6 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from steersman.api.cloud import CloudProvider
 from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.controllers import CONTROLLERS
@@ -79,12 +80,14 @@ class Cluster(Objects):
         gates: Mapping[str, bool] | None = None,
         settings: KubeletSettings | None = None,
         shape: Shape = Shape(),
+        cloud: CloudProvider | None = None,
     ) -> None:
         """``nodes`` is their number or their names; ``controllers`` the controllers to run, or their names. ``faults`` are
         injected between the manager and the server. ``write_latency`` is how many seconds each write of a controller takes at
         least and at most, such as ``(0.001, 0.3)``; without it they take no time. ``shuffle`` runs ready tasks in a random order of the seed. ``journal``
         keeps a line for each write in ``world.journal``. ``flags`` and ``gates`` are those of kube-controller-manager.
-        ``settings`` is the timing of the kubelets, ``shape`` the properties of the nodes.
+        ``settings`` is the timing of the kubelets, ``shape`` the properties of the nodes. ``cloud``
+        is the cloud provider, which outlives the manager; by default, load balancers get addresses from a pool.
         """
         made = plan(
             nodes,
@@ -96,6 +99,7 @@ class Cluster(Objects):
             start=start,
             settings=settings,
             shape=shape,
+            cloud=cloud,
         )
         self._begin(made, template(made).fork(seed), (*_latency(write_latency), *faults), None)
 
@@ -191,6 +195,7 @@ class Cluster(Objects):
             through=(lambda api: api) if injector is None else injector.api,
             files=credentials.read if self._serving is None else self._serving.read,
             name=name,
+            cloud=self.plan.cloud,
         )
 
     def crash_manager(self) -> None:

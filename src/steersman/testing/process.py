@@ -7,8 +7,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from steersman.api.clock import Clock
+from steersman.api.cloud import CloudProvider
 from steersman.api.errors import Unreachable
 from steersman.client.api import Api
+from steersman.cloud.local import LocalProvider
 from steersman.intent.controller import Controller
 from steersman.runtime.action_table import read_file
 from steersman.runtime.controller_group import ControllerGroup
@@ -78,11 +80,13 @@ class Manager:
         through: Through = lambda api: api,
         files: Callable[[str], bytes] = read_file,
         name: str = "manager",
+        cloud: CloudProvider | None = None,
     ) -> None:
         """Starts at once, with empty caches.
 
         With an ``authorizer`` each controller has the permissions of its own ServiceAccount in kube-system, or all have those of
-        one ``account``; without one they have all permissions. ``files`` reads the files that flags name.
+        one ``account``; without one they have all permissions. ``files`` reads the files that flags name. Without a
+        ``cloud`` provider, load balancers get addresses from the default pools of the provider ``local``.
         """
         self.controllers = tuple(controllers)
         self.name = name
@@ -105,6 +109,7 @@ class Manager:
             metrics=Metrics(enabled=False),  # never scraped
             trace=history.trace,
             files=files,
+            cloud=cloud or LocalProvider(routes=False, instances=False),
         )
         self._task: asyncio.Task[None] = runtime.spawn(self._run(), name=name)
 

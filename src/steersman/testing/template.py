@@ -10,6 +10,7 @@ from operator import is_
 from typing import Any
 
 from steersman.api.clock import Clock
+from steersman.api.cloud import CloudProvider
 from steersman.api.errors import NotFound
 from steersman.controllers import CONTROLLERS
 from steersman.intent import settings as flags
@@ -49,12 +50,14 @@ class Plan:
     start: datetime
     settings: KubeletSettings
     shape: Shape
+    cloud: CloudProvider | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
         """Clusters with the same key start from the same template. Controllers are compared by identity."""
         ids = tuple(id(each) for each in self.controllers)
         rest = repr((sorted(self.flags.items()), sorted(self.gates.items()), self.shape))
+        # A provider makes a difference to running managers only, and a template has none.
         return self.nodes, ids, self.shuffle, self.journal, self.start, self.settings, rest
 
     @property
@@ -90,6 +93,7 @@ def plan(
     start: datetime = START,
     settings: KubeletSettings | None = None,
     shape: Shape = Shape(),
+    cloud: CloudProvider | None = None,
 ) -> Plan:
     """A plan from the arguments of a cluster. Raises `LookupError` for an unknown controller."""
     names = tuple(f"node-{n}" for n in range(1, nodes + 1)) if isinstance(nodes, int) else tuple(nodes)
@@ -98,7 +102,16 @@ def plan(
     else:
         chosen = tuple(_named(each) if isinstance(each, str) else each for each in controllers)
     return Plan(
-        names, chosen, flags or {}, gates or {}, shuffle, journal, start, settings or DEFAULT_SETTINGS, shape
+        names,
+        chosen,
+        flags or {},
+        gates or {},
+        shuffle,
+        journal,
+        start,
+        settings or DEFAULT_SETTINGS,
+        shape,
+        cloud,
     )
 
 

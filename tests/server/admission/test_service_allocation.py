@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.errors import Invalid
+from steersman.api.generated.core_v1 import LoadBalancerIngress, LoadBalancerStatus, ServiceStatus
 from steersman.api.generated.meta_v1 import Condition
 from steersman.api.generated.networking_v1 import ServiceCIDRStatus
 from steersman.server import admission
@@ -92,6 +93,26 @@ def test_a_service_that_is_no_longer_a_balancer_has_no_balancers_fields(ask: Any
         "",
     )
     assert spec.ports[0].nodePort == 0
+
+
+def test_a_service_that_is_no_longer_a_balancer_has_no_balancers_status(ask: Any) -> None:
+    ask.create("services", service("s", type="LoadBalancer"))
+    ingress = LoadBalancerIngress(ip="192.0.2.1", ipMode="VIP")
+    status = ServiceStatus(loadBalancer=LoadBalancerStatus(ingress=(ingress,)))
+    verbs.patch(
+        ask.server,
+        ask.resource("services"),
+        "default",
+        "s",
+        lambda old: replace(old, status=status),
+        subresource="status",
+    )
+    kept = ask.patch(
+        "services", "s", lambda old: replace(old, spec=replace(old.spec, publishNotReadyAddresses=True))
+    )
+    assert kept.status == status
+    made = ask.patch("services", "s", lambda old: replace(old, spec=replace(old.spec, type="ClusterIP")))
+    assert made.status == ServiceStatus()
 
 
 def test_a_fork_allocates_for_itself(ask: Any) -> None:

@@ -25,6 +25,14 @@ class ServicePort(Struct, frozen=True):
     nodePort: int = 0
 
 
+class ClientIPConfig(Struct, frozen=True):
+    timeoutSeconds: int | None = None
+
+
+class SessionAffinityConfig(Struct, frozen=True):
+    clientIP: ClientIPConfig | None = None
+
+
 class ServiceSpec(Struct, frozen=True):
     type: str = ""
     selector: Mapping[str, str] = EMPTY
@@ -44,6 +52,7 @@ class ServiceSpec(Struct, frozen=True):
     loadBalancerSourceRanges: tuple[str, ...] = ()
     publishNotReadyAddresses: bool = False
     sessionAffinity: str = ""
+    sessionAffinityConfig: SessionAffinityConfig | None = None
     trafficDistribution: str | None = None
 
 

@@ -16,14 +16,13 @@ from steersman.api.ip_addresses import Network, parse_cidr
 from steersman.api.kinds.nodes import NODES, Node
 from steersman.api.scheme import Key
 from steersman.controllers.nodeipam.range_allocator import METRICS, Config, Exhausted, RangeAllocator
+from steersman.controllers.shared.flags import ALLOCATE_NODE_CIDRS, CLUSTER_CIDR
 from steersman.intent.actions import Emit, Patch, PatchType
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, memory_of
 from steersman.intent.metrics import Measure
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
-ALLOCATE = Flag("allocate-node-cidrs", False, "Assign each node a CIDR for its pods.")
-CLUSTER_CIDR = Flag("cluster-cidr", "", "The CIDR of pods, or two of different IP families.")
 SERVICE_RANGE = Flag("service-cluster-ip-range", "", "The CIDR of Services, or two of different IP families.")
 MASK_SIZE = Flag("node-cidr-mask-size", 0, "The mask size of node CIDRs, in bits.")
 MASK_SIZE_IPV4 = Flag("node-cidr-mask-size-ipv4", 0, "The mask size of IPv4 node CIDRs, in bits.")
@@ -60,7 +59,7 @@ def mask_size(settings: Settings, cluster: Network) -> int:
 
 def read_config(settings: Settings) -> Config:
     """The ranges that the flags describe, which have been validated."""
-    if not settings[ALLOCATE] or not settings[CLUSTER_CIDR].strip():
+    if not settings[ALLOCATE_NODE_CIDRS] or not settings[CLUSTER_CIDR].strip():
         return Config()
     clusters = networks(settings[CLUSTER_CIDR])
     services = networks(settings[SERVICE_RANGE]) if settings[SERVICE_RANGE].strip() else ()
@@ -148,8 +147,8 @@ def configure(settings: Settings) -> Controller[Observation]:
         event_component="cidrAllocator",
         watches=(Watch(NODES, to=_changed), Watch(NODES, to=_no_keys, measures=_measures)),
         workers=WORKERS,
-        flags=(ALLOCATE, CLUSTER_CIDR, SERVICE_RANGE, MASK_SIZE, MASK_SIZE_IPV4, MASK_SIZE_IPV6),
-        enabled=lambda settings: settings[ALLOCATE],
+        flags=(ALLOCATE_NODE_CIDRS, CLUSTER_CIDR, SERVICE_RANGE, MASK_SIZE, MASK_SIZE_IPV4, MASK_SIZE_IPV6),
+        enabled=lambda settings: settings[ALLOCATE_NODE_CIDRS],
         configure=configure,
         observe=observe,
         decide=decide,

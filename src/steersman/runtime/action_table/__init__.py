@@ -7,7 +7,7 @@ and a row test answers as a willing server would. All of them read this table, s
 
 from __future__ import annotations
 
-from steersman.runtime.action_table import local, reads, writes
+from steersman.runtime.action_table import cloud, local, reads, writes
 from steersman.runtime.action_table.interpretation import (
     Environment,
     InstantInterpretation,
@@ -25,6 +25,7 @@ __all__ = (
     "InstantInterpretation",
     "Interpretation",
     "SimulatedServer",
+    "cloud",
     "describe",
     "doubt_of",
     "interpretation_of",

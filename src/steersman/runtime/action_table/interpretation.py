@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from steersman.api.clock import Clock
+from steersman.api.cloud import CloudProvider
 from steersman.api.kinds import ObjectMeta
 from steersman.api.scheme import Key, Kind, kind_of
 from steersman.client.api import Api
@@ -31,7 +33,18 @@ JOIN = " + "
 class Environment:
     """What the actions of one controller are performed with."""
 
-    __slots__ = ("api", "clock", "ledger", "manager_api", "metrics", "perform", "read_file", "recorder")
+    __slots__ = (
+        "api",
+        "clock",
+        "cloud",
+        "ledger",
+        "lend_worker",
+        "manager_api",
+        "metrics",
+        "perform",
+        "read_file",
+        "recorder",
+    )
 
     def __init__(
         self,
@@ -43,6 +56,7 @@ class Environment:
         metrics: Metrics,
         read_file: Callable[[str], bytes],
         perform: Callable[[Key, Action[Any]], Awaitable[Any]],
+        cloud: CloudProvider | None = None,
     ) -> None:
         self.api = api
         """The API with the controller's own credentials."""
@@ -55,6 +69,9 @@ class Environment:
         self.read_file = read_file
         self.perform = perform
         """Performs one action of a batch, fenced and recorded as any other."""
+        self.cloud = cloud
+        self.lend_worker: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Lets another worker take the place of this one, which waits for a slow answer."""
 
     def wrote(self, key: Key, kind: Kind[Any], answer: Any) -> None:
         """Enter an answered write in the ledger."""

@@ -76,10 +76,7 @@ class ServiceAllocation(Plugin):
         ):
             spec = allocator.address(spec)
         spec = allocator.ports(spec, old.spec if old is not None else None)
-        new = put(new, spec=spec)
-        if old is not None and spec.type != "LoadBalancer" and new.status.loadBalancer.ingress:
-            new = put(new, status=put(new.status, loadBalancer=type(new.status.loadBalancer)()))
-        return new
+        return put(new, spec=spec)
 
 
 # -- allocation -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from steersman.api.generated.core_v1 import (
+    LoadBalancerStatus,
     Namespace,
     NamespaceStatus,
     PersistentVolume,
@@ -64,8 +65,11 @@ def prepare_service_for_create(obj: Service, context: WriteContext) -> Service:
 
 
 def prepare_service_for_update(new: Service, old: Service, context: WriteContext) -> Service:
-    """Normalizes the cluster IPs and keeps the status."""
-    return replace(_normalize_cluster_ips(new), status=old.status)
+    """Normalizes the cluster IPs and keeps the status; that of a load balancer only while the type is LoadBalancer."""
+    status = old.status
+    if new.spec.type != "LoadBalancer" and status.loadBalancer.ingress:
+        status = replace(status, loadBalancer=LoadBalancerStatus())
+    return replace(_normalize_cluster_ips(new), status=status)
 
 
 def _normalize_cluster_ips(obj: Service) -> Service:
