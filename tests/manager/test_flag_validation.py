@@ -122,6 +122,7 @@ SIX = ["--allocate-node-cidrs", "--cluster-cidr=fd00::/48"]
         (["--allocate-node-cidrs"], "Must specify --cluster-cidr if --allocate-node-cidrs is set"),
         (["--allocate-node-cidrs", "--cluster-cidr=x"], "invalid CIDR[0]: <nil> (invalid CIDR address: x)"),
         (["--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/255.255.0.0"], "invalid CIDR[0]"),
+        ([*NODES, "--cidr-allocator-type="], "invalid CIDR allocator type: "),
         (["--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,11.0.0.0/16"], "not configured as dual stack"),
         (
             ["--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,fd00::/48,fd01::/48"],

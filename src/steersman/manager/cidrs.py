@@ -18,6 +18,8 @@ def problems(values: Mapping[str, Any]) -> Iterator[str]:
     if not values["allocate-node-cidrs"]:
         return
     # differs: upstream detects the rest when node-ipam-controller starts, and exits then.
+    if not values["cidr-allocator-type"]:
+        yield "invalid CIDR allocator type:  (--cidr-allocator-type)"
     if not values["cluster-cidr"].strip():
         yield "Controller: Must specify --cluster-cidr if --allocate-node-cidrs is set"
         return

@@ -58,6 +58,7 @@ QUEUES: Mapping[str, str] = MappingProxyType(
             "ca_cert_publisher_cluster_trust_bundles"
         ),
         "namespace-controller": "namespace",
+        "node-ipam-controller": "cidrallocator_node",
         "node-lifecycle-controller": "node_lifecycle_controller",
         "persistentvolume-attach-detach-controller": "pvcs",
         "persistentvolume-binder-controller": "claims",
