@@ -45,7 +45,7 @@ from steersman.controllers.endpoints import (
     endpoint_address,
     endpoint_ports,
 )
-from steersman.controllers.endpoints.subsets import MAX_CAPACITY, sort_subsets
+from steersman.controllers.shared.endpoint_subsets import MAX_CAPACITY, sort_subsets
 from steersman.controllers.shared.trigger_time import LAST_CHANGE_TRIGGER_TIME
 from steersman.intent.actions import Action, Create, Delete, Emit, Update
 from steersman.intent.controller import Change

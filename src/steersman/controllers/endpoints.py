@@ -27,7 +27,7 @@ from steersman.api.kinds.services import (
 )
 from steersman.api.pods import is_ready
 from steersman.api.scheme import Key
-from steersman.controllers.endpoints.subsets import Subsets, equal_subsets, repack_subsets, truncate
+from steersman.controllers.shared.endpoint_subsets import Subsets, equal_subsets, repack_subsets, truncate
 from steersman.controllers.shared.service_pods import (
     SELECTING,
     enqueue_services,

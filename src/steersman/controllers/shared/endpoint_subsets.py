@@ -69,13 +69,34 @@ def _identity(address: EndpointAddress) -> _Identity:
     return (address.ip, address.targetRef.uid if address.targetRef is not None else "")
 
 
-def comparable(subsets: Iterable[EndpointSubset]) -> Subsets:
-    """Copies of subsets that can be compared: without the resourceVersions of pods, which change with every write of
-    a pod, and as views, because the in-process server's objects have types of their own."""
+def views_of(subsets: Iterable[EndpointSubset], *, versions: bool = True) -> Subsets:
+    """Copies of subsets as views, because the in-process server's objects have types of their own and never equal them.
+
+    Without ``versions`` they lack the resourceVersions of pods, which change with every write of a pod.
+    """
+
+    def address_of(address: EndpointAddress) -> EndpointAddress:
+        target = address.targetRef
+        return EndpointAddress(
+            ip=address.ip,
+            hostname=address.hostname,
+            nodeName=address.nodeName,
+            targetRef=target
+            and ObjectReference(
+                kind=target.kind,
+                namespace=target.namespace,
+                name=target.name,
+                uid=target.uid,
+                apiVersion=target.apiVersion,
+                resourceVersion=target.resourceVersion if versions else "",
+                fieldPath=target.fieldPath,
+            ),
+        )
+
     return tuple(
         EndpointSubset(
-            addresses=tuple(map(_comparable_address, subset.addresses)),
-            notReadyAddresses=tuple(map(_comparable_address, subset.notReadyAddresses)),
+            addresses=tuple(map(address_of, subset.addresses)),
+            notReadyAddresses=tuple(map(address_of, subset.notReadyAddresses)),
             ports=tuple(
                 EndpointsPort(
                     name=port.name, port=port.port, protocol=port.protocol, appProtocol=port.appProtocol
@@ -87,27 +108,9 @@ def comparable(subsets: Iterable[EndpointSubset]) -> Subsets:
     )
 
 
-def _comparable_address(address: EndpointAddress) -> EndpointAddress:
-    target = address.targetRef
-    return EndpointAddress(
-        ip=address.ip,
-        hostname=address.hostname,
-        nodeName=address.nodeName,
-        targetRef=target
-        and ObjectReference(
-            kind=target.kind,
-            namespace=target.namespace,
-            name=target.name,
-            uid=target.uid,
-            apiVersion=target.apiVersion,
-            fieldPath=target.fieldPath,
-        ),
-    )
-
-
 def equal_subsets(written: Subsets, wanted: Subsets) -> bool:
     """Whether written subsets equal canonical ones, regardless of their order and of resourceVersions."""
-    return written == wanted or repack_subsets(comparable(written)) == wanted
+    return written == wanted or repack_subsets(views_of(written, versions=False)) == wanted
 
 
 # -- order ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from steersman.api.generated import core_v1
 from steersman.api.kinds.services import EndpointAddress, EndpointsPort, EndpointSubset, ObjectReference
-from steersman.controllers.endpoints.subsets import (
+from steersman.controllers.shared.endpoint_subsets import (
     MAX_CAPACITY,
     MAX_HASHED,
     Subsets,
