@@ -12,6 +12,8 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 Family: TypeAlias = Literal["IPv4", "IPv6"]
 
+is_plain_ipv4 = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}").fullmatch
+"""Whether a text is an IPv4 address without leading zeros: the common case."""
 LEADING_ZEROS = re.compile(r"(?:(?<=^)|(?<=[.:]))0+(?=[0-9]+(?:\.|$))")
 """The leading zeros of the octets of an IPv4 address."""
 
@@ -45,12 +47,16 @@ def parse_cidr(text: str) -> Network | None:
         return None
 
 
-@short_cache(4096)
 def canonical_ip(text: str) -> tuple[Family, str] | None:
     """Returns the IP family and the canonical form of an address; None where it is invalid.
 
     An IPv4-mapped IPv6 address is an IPv4 address, as Go's net.IP has it.
     """
+    return ("IPv4", text) if is_plain_ipv4(text) else _canonical_ip(text)
+
+
+@short_cache(4096)
+def _canonical_ip(text: str) -> tuple[Family, str] | None:
     address = parse_ip(text)
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

@@ -143,6 +143,16 @@ def test_only_pods_that_the_selector_selects_are_endpoints() -> None:
     assert [one.targetRef.name for one in create.body.endpoints or () if one.targetRef] == ["pod1"]
 
 
+def test_a_service_that_goes_during_a_round_is_not_counted_for_ever() -> None:
+    bench = Bench(SERVICE, a_pod(1), a_node())
+    seen = bench.controller.see(bench.caches, KEY)
+    bench.caches.remove(SERVICE)
+    walk(bench.controller.decide(seen, NOW))
+    assert len(bench.memory.totals) == 1
+    assert bench.round() == []
+    assert not len(bench.memory.totals)
+
+
 # -- which slices ---------------------------------------------------------------------------------
 
 

@@ -63,7 +63,7 @@ def endpoint_of(pod: Pod, node: Node | None, service: Service, family: Family) -
     meta = pod.metadata
     serving = is_ready(pod)
     terminating = meta.deletionTimestamp is not None
-    addresses = [canonical_ip(podip.ip) for podip in pod.status.podIPs]
+    addresses = [canonical_ip(one.ip) for one in pod.status.podIPs]
     return Endpoint(
         addresses=tuple(found[1] for found in addresses if found is not None and found[0] == family),
         conditions=EndpointConditions(

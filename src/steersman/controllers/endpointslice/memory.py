@@ -85,6 +85,8 @@ class Memory:
         self.totals = Totals()
 
     def forget(self, key: Key) -> None:
-        """Drops a Service that is gone. Its counts are dropped when its deletion is measured."""
+        """Drops a Service that is gone."""
+        # Its deletion was measured already, unless a round was under way that has counted it again.
+        self.totals.set(key, None)
         self.trigger_times.forget(key)
         self.hinted.forget(key)

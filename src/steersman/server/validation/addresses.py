@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Sequence
 from ipaddress import IPv4Address, IPv6Address
 
-from steersman.api.ip_addresses import LEADING_ZEROS, Address, parse_cidr, parse_ip
+from steersman.api.ip_addresses import LEADING_ZEROS, Address, is_plain_ipv4, parse_cidr, parse_ip
 from steersman.server.validation.field_errors import FieldErrors
 
 _NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-_is_plain_ipv4 = re.compile(
-    r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}"
-).fullmatch
-"""Whether a text is an IPv4 address without leading zeros: the common case."""
 
 
 def _is_ipv4_mapped(address: Address) -> bool:
@@ -23,7 +18,7 @@ def _is_ipv4_mapped(address: Address) -> bool:
 
 def validate_ip(errors: FieldErrors, path: str, text: str, existing: Container[str] = ()) -> bool:
     """Validates an IP address, unless it is among the existing ones; returns whether it is valid."""
-    if text in existing or _is_plain_ipv4(text):
+    if text in existing or is_plain_ipv4(text):
         return True
     before = len(errors)
     address = parse_ip(text)
