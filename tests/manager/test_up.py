@@ -19,6 +19,7 @@ from steersman.api.clock import RealClock
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, SERVICEACCOUNTS
+from steersman.api.kinds.services import SERVICES, Service
 from steersman.client import kubeconfig
 from steersman.client.http import HttpApi
 from steersman.manager import cli
@@ -53,6 +54,27 @@ async def test_a_deployment_becomes_ready_over_http(tmp_path: Path) -> None:
             await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
             await api.create(DEPLOYMENTS.untyped, "default", workload())
             await until(api, DEPLOYMENTS, "default", "web", lambda found: found.status.readyReplicas == 2)
+
+
+async def test_a_load_balancer_gets_an_address_and_keeps_it(tmp_path: Path) -> None:
+    def has_address(found: Service) -> bool:
+        return [each.ip for each in found.status.loadBalancer.ingress] == ["198.18.0.1"]
+
+    argv = ["--port=0", "--nodes=0", f"--kubeconfig={tmp_path / 'config'}", f"--data-dir={tmp_path / 'data'}"]
+    service = {"metadata": {"name": "a"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}
+    async with asyncio.timeout(60):
+        async with run_control_plane(read(argv), RealClock()) as running:
+            admin = LocalApi(running.server)
+            await admin.create(SERVICES.untyped, "default", service)
+            await until(admin, SERVICES, "default", "a", has_address)
+        async with run_control_plane(read(argv), RealClock()) as running:
+            admin = LocalApi(running.server)
+            await admin.create(SERVICES.untyped, "default", {**service, "metadata": {"name": "b"}})
+            await until(
+                admin, SERVICES, "default", "b", lambda found: bool(found.status.loadBalancer.ingress)
+            )
+            assert has_address(await admin.get(SERVICES, "default", "a"))
+            assert not has_address(await admin.get(SERVICES, "default", "b"))
 
 
 async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(tmp_path: Path) -> None:

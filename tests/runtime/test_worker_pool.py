@@ -78,3 +78,32 @@ async def test_nobody_is_hired_by_a_group_that_is_ending() -> None:
     except* KeyError:
         pass
     assert worked == []
+
+
+async def test_a_worker_that_waits_lends_its_place_and_one_too_many_retires() -> None:
+    running: list[int] = []
+
+    async def work() -> None:
+        running.append(1)
+        await asyncio.Event().wait()
+
+    async with asyncio.TaskGroup() as group:
+        pool = WorkerPool(group, work, 1, "w")
+        pool.call(5)
+        await asyncio.sleep(0)
+        assert len(running) == 1
+        with pool.lend(backlog=0):
+            await asyncio.sleep(0)
+            assert len(running) == 1, "no key waits for a worker"
+            pool.call()
+            pool.call()
+            await asyncio.sleep(0)
+            assert len(running) == 2
+            assert not pool.retire()
+        assert pool.retire(), "the loan is over"
+        assert not pool.retire()
+        with pool.lend(backlog=7):
+            await asyncio.sleep(0)
+            assert len(running) == 3, "one place, one worker"
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
