@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steersman.api.cloud import CloudError
+from steersman.api.cloud import CloudError, ClusterObjects
 from steersman.runtime.action_table.cloud import LENDING, TIMEOUT
 from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite
 from steersman.testing.cluster import Cluster
@@ -244,6 +244,28 @@ def test_an_answer_that_is_no_boolean_deletes_no_node() -> None:
         cluster.advance(minutes=5)
         assert len(cluster.list("Node")) == 3
         assert cloud.count("exists") > 10
+
+
+class Unwell(Cloud):
+    """A provider that cannot be initialized."""
+
+    def initialize(self, cluster: ClusterObjects) -> None:
+        raise RuntimeError("no credentials")
+
+
+def test_a_provider_that_cannot_be_initialized_stops_its_own_controllers_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cloud = Unwell()
+    with Cluster(seed=2, cloud=cloud) as cluster:
+        cluster.apply(service(selector={"app": "web"}))
+        cluster.settle()
+        assert cluster.list("Endpoints"), "the others work"
+        assert cloud.calls == []
+        (line,) = {each.getMessage() for each in caplog.records if each.levelname == "ERROR"}
+        assert line == (
+            "cloud provider fake cannot be initialized, so its controllers do not run: RuntimeError: no credentials"
+        )
 
 
 # -- routes -----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ credential or one for each controller.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ from steersman.runtime.metrics import Metrics
 from steersman.runtime.shell import Shell
 from steersman.runtime.trace import Trace
 from steersman.runtime.workqueue import WorkQueue
+
+log = logging.getLogger(__name__)
 
 CLOSING = 5.0
 """Seconds that event recorders get at the end to send their events."""
@@ -166,8 +169,8 @@ class ControllerGroup:
                 for recorder in self._recorders:
                     recorder.open()
                 await self.informers.wait_synced()
-                if self._cloud is not None and uses_cloud:
-                    self._cloud.initialize(CachedObjects(self.informers))
+                if uses_cloud and not self._initialize_cloud():
+                    self.runners = [each for each in self.runners if each.controller.cloud is None]
                 synced()
                 if any(runner.controller.follows_all is not None for runner in self.runners):
                     group.create_task(self.dynamic_informers.run(), name="dynamic informers")
@@ -178,6 +181,20 @@ class ControllerGroup:
         finally:
             self._group = None
             await asyncio.gather(*(each.close(CLOSING) for each in self._recorders if each.busy))
+
+    def _initialize_cloud(self) -> bool:
+        """Initialize the cloud provider; returns whether it is well."""
+        assert self._cloud is not None
+        try:
+            self._cloud.initialize(CachedObjects(self.informers))
+        except Exception as error:
+            # The provider is foreign code, and the other controllers do not need it.
+            name, reason = self._cloud.name, f"{type(error).__name__}: {error}"
+            log.error(
+                "cloud provider %s cannot be initialized, so its controllers do not run: %s", name, reason
+            )
+            return False
+        return True
 
     def join(self, controller: Controller[Any]) -> None:
         """Start a controller later, once the server serves the kinds it requires."""
