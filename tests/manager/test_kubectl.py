@@ -695,6 +695,12 @@ def test_expose_run_and_autoscale_make_what_they_say(web: Kubectl) -> None:
     web("run", "solo", "--image=app:1", "--labels=a=b", "--env=X=1", "--restart=Never", "--", "sleep", "1")
     web("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/solo", f"--timeout={PATIENCE:g}s")
     assert web("get", "pods", "-l", "a=b").rows[0][:3] == ["solo", "0/1", "Completed"]
+    # A pod has come and gone since the Service was made, and its endpoints are there.
+    described = web("describe", "service/web").out.splitlines()
+    (endpoints,) = [line.split()[1] for line in described if line.startswith("Endpoints:")]
+    assert [address.rpartition(":")[2] for address in endpoints.split(",")] == ["8080", "8080"]
+    (slice,) = web("get", "endpointslices", "-l", "kubernetes.io/service-name=web").rows
+    assert sorted(f"{address}:8080" for address in slice[3].split(",")) == sorted(endpoints.split(","))
     web("autoscale", "deployment/web", "--name=scaler", "--min=2", "--max=4", "--cpu-percent=50")
     assert web.path("hpa/scaler", ".spec.maxReplicas") == "4"
     assert web("get", "hpa.v1.autoscaling", "scaler", "-o", "jsonpath={.spec}").out.count("50") == 1

@@ -120,6 +120,7 @@ async def decide(seen: Observation, now: datetime, config: Config = Config()) ->
     if sync.failures:
         await Measure(metrics.SYNCS, labels=("error",))
         await sync.fail()
+    # differs: upstream records the times before it writes, and a write that is tried again loses its trigger time.
     memory.trigger_times.record(service.key, observed)
     await Measure(metrics.SYNCS, labels=("success",))
     if sync.written:

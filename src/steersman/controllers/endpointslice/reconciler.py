@@ -178,9 +178,10 @@ def pack(
 def reuse_deleted(service: Service, changes: SliceChanges) -> SliceChanges:
     """Turns creates into updates of slices that would otherwise be deleted, as far as there are such slices.
 
-    Only slices that this Service owns are reused: others are being garbage collected. Upstream pairs them at random;
-    here a slice takes the place of the one that has most of its addresses, so that few endpoints are missing between
-    two writes.
+    Only slices that this Service owns are reused: others are being garbage collected.
+
+    differs: upstream pairs them at random. Here a slice takes the place of the one that has most of its addresses, so
+    that few endpoints are missing between two writes.
     """
     create, update = list(changes.create), list(changes.update)
     reusable = {slice.metadata.name: slice for slice in changes.delete if owned_by(slice, service)}
