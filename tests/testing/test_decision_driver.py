@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from steersman.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from steersman.api.kinds import DEPLOYMENTS, NEW_PODS, PODS, REPLICASETS, NewPod, ObjectMeta, Pod
 from steersman.controllers.deployment import controller
+from steersman.controllers.shared.indexes import BY_CONTROLLER, controller_key
 from steersman.intent.actions import (
     Action,
     Batch,
@@ -291,6 +292,8 @@ def test_a_decision_that_waits_for_anything_but_actions_is_refused() -> None:
 def test_shelves_hold_objects_by_kind_with_the_indexes_of_the_watches() -> None:
     caches = StaticCaches(controller, OWNER, SET, POD)
     assert caches[DEPLOYMENTS].get(OWNER.key) is OWNER
-    assert list(caches[PODS].by("by_controller", SET.metadata.uid)) == [POD]
+    assert list(
+        caches[PODS].by(BY_CONTROLLER, controller_key("ReplicaSet", SET.metadata.name, SET.metadata.uid))
+    ) == [POD]
     caches.remove(POD)
     assert list(caches[PODS].list()) == []
