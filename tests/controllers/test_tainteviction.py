@@ -522,6 +522,10 @@ UNREACHABLE = tuple(
 """As node-lifecycle-controller taints a node. Pods tolerate the second for 300 seconds by default."""
 
 
+ALONE = ("replicaset-controller", "taint-eviction-controller")
+"""Without node-lifecycle-controller, which takes such taints from nodes that are well."""
+
+
 def taint(cluster: Cluster, name: str, *taints: dict[str, str]) -> None:
     cluster.patch("Node", name, {"spec": {"taints": list(taints) or None}})
 
@@ -531,7 +535,7 @@ def placed(cluster: Cluster) -> dict[str, str]:
 
 
 def test_in_a_cluster_pods_leave_an_unreachable_node_after_five_minutes() -> None:
-    with Cluster(seed=11, nodes=2) as cluster:
+    with Cluster(seed=11, nodes=2, controllers=ALONE) as cluster:
         cluster.apply(WEB)
         cluster.advance(seconds=10)
         there = [name for name, where in placed(cluster).items() if where == "node-1"]
@@ -550,7 +554,7 @@ def test_in_a_cluster_pods_leave_an_unreachable_node_after_five_minutes() -> Non
 
 
 def test_in_a_cluster_no_pod_leaves_a_node_whose_taint_is_gone() -> None:
-    with Cluster(seed=12, nodes=2) as cluster:
+    with Cluster(seed=12, nodes=2, controllers=ALONE) as cluster:
         cluster.apply(WEB)
         cluster.advance(seconds=10)
         before = placed(cluster)
@@ -565,7 +569,7 @@ def test_in_a_cluster_no_pod_leaves_a_node_whose_taint_is_gone() -> None:
 
 
 def test_in_a_cluster_the_time_runs_anew_after_a_restart() -> None:
-    with Cluster(seed=13, nodes=1) as cluster:
+    with Cluster(seed=13, nodes=1, controllers=ALONE) as cluster:
         cluster.apply(WEB)
         cluster.advance(seconds=10)
         before = placed(cluster)
