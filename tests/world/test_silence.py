@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from steersman.api.generated import load
 from steersman.api.kinds import LEASES, Lease, Object
@@ -23,6 +24,7 @@ from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.world import World
+from steersman.testing.cluster import Cluster
 
 NODES: Kind[Any] = load("", "v1", "Node")
 SECRETS: Kind[Any] = load("", "v1", "Secret")
@@ -225,3 +227,31 @@ def played(api: type[LocalApi], deeds: list[Deed]) -> list[Any]:
 )
 def test_nodes_are_lost_when_they_would_have_been_had_every_beat_happened(deeds: list[Deed]) -> None:
     assert played(LocalApi, deeds) == played(Unsteady, deeds)
+
+
+async def decide_on_the_second(lease: Lease, now: datetime) -> Verdict:
+    """Wakes at an instant at which other nodes beat."""
+    assert lease.spec.renewTime is not None
+    left = timedelta(seconds=round((lease.spec.renewTime + GRACE - now).total_seconds()))
+    if left > timedelta():
+        return Wake(left, "heard of it", renewed_by=heartbeat_of(LEASES, lease.key))
+    if LOST not in lease.metadata.annotations:
+        await Patch(lease, {"metadata": {"annotations": {LOST: now.isoformat()}}})
+    return Rest("lost")
+
+
+def test_a_silence_that_ends_with_the_beat_of_another_node_is_heard_by_who_waits() -> None:
+    on_the_second = replace(listener, decide=decide_on_the_second)
+    with Cluster(seed=3, nodes=3, controllers=()) as cluster:
+        cluster.run_controller(on_the_second)
+        cluster.advance(seconds=100)
+        cluster.node("node-1").fail()
+        looks: list[datetime] = []
+
+        def lost() -> bool:
+            looks.append(cluster.now)
+            if len(looks) > 200:
+                pytest.fail(f"time stands still at {cluster.now}")  # not "not yet", as other exceptions are
+            return LOST in cluster.get("Lease", "node-1", "kube-node-lease").metadata.annotations
+
+        cluster.wait_until(lost, 120)

@@ -184,6 +184,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         now, timers, upkeep = self._now, self._timers, self._upkeep
         if not self._beating and ((timers and timers[0][0] <= now) or (upkeep and upkeep[0][0] <= now)):
             self._collect()
+            # A beat may have brought the time to this instant, and not a jump.
+            ready.extend(self.beats.due(now))
         if not ready and not self._stopping:
             if self._idlers:
                 idlers, self._idlers = self._idlers, []
