@@ -38,7 +38,7 @@ def test_pods_that_terminate_are_counted_where_the_gate_is_on(on: bool, shown: i
 
 @pytest.mark.parametrize("on", [True, False])
 def test_what_a_pod_would_cost_counts_where_the_gate_is_on(on: bool) -> None:
-    with Cluster(gates={"PodDeletionCost": on}) as cluster:
+    with Cluster(seed=1, gates={"PodDeletionCost": on}) as cluster:
         cluster.apply(deployment(6))
         cluster.advance(minutes=1)
         names = [pod.metadata.name for pod in cluster.list("pods")]

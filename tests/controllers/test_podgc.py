@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from steersman.api.errors import Conflict, NotFound, ServerError
-from steersman.api.kinds import Condition, ObjectMeta, Pod, PodSpec, PodStatus
-from steersman.api.kinds.nodes import Node, NodeSpec, NodeStatus, Taint
+from steersman.api.kinds import ObjectMeta, Pod, PodSpec, PodStatus
+from steersman.api.kinds.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from steersman.api.scheme import Key
 from steersman.controllers.podgc import DELETED, ERRORS, NODE_PREFIX, TERMINATED, controller
 from steersman.intent.actions import Action, Delete, Patch, Read
@@ -42,7 +42,7 @@ def pod(
 
 def node(*, ready: bool = False, lost: bool = True) -> Node:
     taints = (Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute"),) if lost else ()
-    ready_ = Condition(type="Ready", status="True" if ready else "Unknown")
+    ready_ = NodeCondition(type="Ready", status="True" if ready else "Unknown")
     return Node(
         metadata=ObjectMeta(name="n"), spec=NodeSpec(taints=taints), status=NodeStatus(conditions=(ready_,))
     )
@@ -291,7 +291,7 @@ def worker(ready: str, *taints: tuple[str, str, str]) -> Node:
         spec=NodeSpec(
             taints=tuple(Taint(key=key, value=value, effect=effect) for key, value, effect in taints)
         ),
-        status=NodeStatus(conditions=(Condition(type="Ready", status=ready),)),
+        status=NodeStatus(conditions=(NodeCondition(type="Ready", status=ready),)),
     )
 
 

@@ -388,6 +388,9 @@ class Caches:
     def all_objects(self) -> AllObjects:
         raise LookupError("ReplicaSets follow no other resources")
 
+    def monotonic(self) -> float:
+        return 0.0
+
 
 WEB = [Key("default", "web")]
 

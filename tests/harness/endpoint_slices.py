@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from steersman.api.ip_addresses import Family
 from steersman.api.kinds import Condition, Container, ObjectMeta, Pod, PodIP, PodSpec, PodStatus
-from steersman.api.kinds.nodes import Node, NodeStatus
+from steersman.api.kinds.nodes import Node, NodeCondition, NodeStatus
 from steersman.api.kinds.services import (
     Endpoint,
     EndpointConditions,
@@ -91,7 +91,7 @@ def a_node(name: str = "node-1", zone: str = "", cpu: str = "", *, ready: bool =
         metadata=ObjectMeta(name=name, labels=zoned),
         status=NodeStatus(
             allocatable={"cpu": cpu} if cpu else {},
-            conditions=(Condition(type="Ready", status="True" if ready else "False"),),
+            conditions=(NodeCondition(type="Ready", status="True" if ready else "False"),),
         ),
     )
 

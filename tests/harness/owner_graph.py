@@ -50,6 +50,9 @@ class OwnerGraph:
     def __getitem__(self, kind: Kind[Any]) -> Any:
         return self.stores[kind.resource]
 
+    def monotonic(self) -> float:
+        return 0.0
+
     def put(self, *things: tuple[ApiResource, PartialObject]) -> list[Key]:
         """Take in objects; answers with the keys that are to be looked at."""
         keys: list[Key] = []

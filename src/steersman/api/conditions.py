@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
 from steersman.api.kinds import Condition
 
+C = TypeVar("C", bound=Condition)
 
-def find_condition(conditions: Iterable[Condition], type: str) -> Condition | None:
+
+def find_condition(conditions: Iterable[C], type: str) -> C | None:
     """Return the condition of a type, or None."""
     for condition in conditions:
         if condition.type == type:

@@ -38,3 +38,8 @@ def owner_reference(owner: Object, kind: Kind[Any]) -> OwnerReference:
 def truncate_to_seconds(now: datetime) -> datetime:
     """Truncate a time to whole seconds, the precision of metav1.Time, so that it equals what is read back."""
     return now.replace(microsecond=0)
+
+
+def format_time(at: datetime) -> str:
+    """Write a time of UTC as metav1.Time does, for the bodies of patches."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

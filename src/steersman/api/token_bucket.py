@@ -38,6 +38,11 @@ class TokenBucket:
         self._tokens -= 1.0
         return True
 
+    def wait(self, now: float) -> float:
+        """Seconds until there is a token, for a bucket with a rate; nothing is taken."""
+        self._refill(now)
+        return max(0.0, (1.0 - self._tokens) / self.qps)
+
     def give_back(self) -> None:
         """Return a reserved token that was not used."""
         self._tokens = min(float(self.burst), self._tokens + 1.0)

@@ -33,7 +33,7 @@ from steersman.api.kinds.storageversions import (
     StorageVersionMigration,
     StorageVersionMigrationStatus,
 )
-from steersman.api.meta import truncate_to_seconds
+from steersman.api.meta import format_time, truncate_to_seconds
 from steersman.api.scheme import Key
 from steersman.intent.actions import (
     Address,
@@ -291,7 +291,7 @@ async def _patch_crd(
             {
                 "type": MIGRATING,
                 "status": state,
-                "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "lastTransitionTime": format_time(now),
                 "reason": reason,
                 "message": message,
                 "observedGeneration": meta.generation,

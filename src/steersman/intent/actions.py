@@ -173,6 +173,7 @@ class List(Action[list[T]], frozen=True):
     limit: int = 0
     """Stop after this many objects; 0: no limit."""
     label_selector: str = ""
+    field_selector: str = ""
     as_manager: bool = False
     """Read with the rights of the manager's informers instead of the controller's own: for objects needed too
     rarely to cache."""

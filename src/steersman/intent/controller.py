@@ -66,6 +66,10 @@ class Caches(Protocol):
         """The objects of every resource. Raises `LookupError` unless the controller declares `follows_all`."""
         ...
 
+    def monotonic(self) -> float:
+        """Seconds of a clock that never jumps, for the age of what the memory holds."""
+        ...
+
     @property
     def memory(self) -> object:
         """The object that `Controller.memory` made; None without one. `memory_of` reads it with its type."""

@@ -55,6 +55,9 @@ class CachesWithMemory:
     def all_objects(self) -> AllObjects:
         return self._caches.all_objects
 
+    def monotonic(self) -> float:
+        return self._caches.monotonic()
+
 
 class ControllerRunner(Generic[S]):
     """Runs one controller."""

@@ -71,6 +71,9 @@ class AllResourcesCaches:
     def __getitem__(self, kind: Kind[O]) -> Store[O]:
         return self._informers[kind]
 
+    def monotonic(self) -> float:
+        return self._informers.monotonic()
+
 
 class DynamicInformers:
     """The informers of all followed resources, shared by all controllers that follow all resources."""

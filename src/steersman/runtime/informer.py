@@ -270,6 +270,9 @@ class Informers:
     def all_objects(self) -> AllObjects:
         raise LookupError("a controller sees all objects only if it declares `follows_all`")
 
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
     @property
     def memory(self) -> None:
         """Shared by all controllers: a controller that declares a memory has caches of its own."""

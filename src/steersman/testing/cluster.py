@@ -119,7 +119,7 @@ class Cluster(Objects):
         made.start_nodes(world, world)
         # Let the caches sync. Their rounds say nothing about objects of the test.
         world.run(world.loop.idle())
-        self._history.forget_idle_rounds()
+        self._history.forget_start()
 
     def _inject(self, world: World, faults: tuple[Fault, ...]) -> FaultInjector | None:
         if not faults:

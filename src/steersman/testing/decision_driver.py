@@ -114,6 +114,8 @@ class StaticCaches:
     def __init__(self, controller: Controller[Any], *objects: Object) -> None:
         self._stores: dict[str, Store[Any]] = {}
         self.memory = controller.memory() if controller.memory is not None else None
+        self.elapsed = 0.0
+        """What `monotonic` says."""
         for watch in controller.watches:
             store = self._stores.setdefault(watch.kind.resource, Store())
             for name, index in watch.indexes.items():
@@ -127,6 +129,10 @@ class StaticCaches:
     def all_objects(self) -> AllObjects:
         """Controllers that follow every resource are tested with a cache of their own."""
         raise LookupError("these caches hold the kinds of the controller's watches only")
+
+    def monotonic(self) -> float:
+        """The seconds in `elapsed`, for a test to set."""
+        return self.elapsed
 
     def put(self, *objects: Object) -> None:
         """Add or replace objects."""

@@ -18,7 +18,15 @@ from steersman.runtime.trace import Round, Trace
 from steersman.server.server import Admission, AdmissionAttributes, BeforeWrite, Server
 from steersman.server.storage.watch import Commit
 from steersman.sim.loop import in_background
-from steersman.testing.narration import EVENTS, about, describe_event, describe_round, describe_write, is_idle
+from steersman.testing.narration import (
+    EVENTS,
+    about,
+    describe_event,
+    describe_round,
+    describe_write,
+    is_idle,
+    is_start,
+)
 
 CAPACITY = 50_000
 """Maximum number of writes and rounds kept."""
@@ -94,9 +102,9 @@ class History:
         resource = self.resources.get(round_.controller, "")
         self._notes.append(_Note(round_.started, round_.controller, round_, resource))
 
-    def forget_idle_rounds(self) -> None:
-        """Forget idle rounds. A start has many."""
-        kept = (note for note in self._notes if not (isinstance(note.record, Round) and is_idle(note.record)))
+    def forget_start(self) -> None:
+        """Forget what each start of a manager brings: idle rounds, and the registration of nodes."""
+        kept = (note for note in self._notes if not is_start(note.record))
         self._notes = deque(kept, maxlen=CAPACITY)
 
     # -- reading ------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ SECRET = "secrets"
 """The resource whose values are not shown."""
 DULL = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp")
 READS = ("load ", "read ")
+REGISTERED = "RegisteredNode"
+"""The reason of the event that tells that a manager has seen a node for the first time."""
 """Prefixes of steps that write nothing."""
 
 
@@ -118,6 +120,16 @@ def is_idle(round_: Round) -> bool:
     return not isinstance(round_.ending, Failure) and all(
         step.action.startswith(READS) for step in round_.steps
     )
+
+
+def is_start(record: Commit | Round) -> bool:
+    """Whether a round or a write is one that each start of a manager brings."""
+    if isinstance(record, Round):
+        said = (*READS, f"emit Normal {REGISTERED}")
+        return not isinstance(record.ending, Failure) and all(
+            step.action.startswith(said) for step in record.steps
+        )
+    return record.resource in EVENTS and record.obj.reason == REGISTERED
 
 
 def describe_round(round_: Round) -> str:

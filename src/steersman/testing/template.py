@@ -15,6 +15,7 @@ from steersman.api.errors import NotFound
 from steersman.controllers import CONTROLLERS
 from steersman.intent import settings as flags
 from steersman.intent.controller import Controller
+from steersman.runtime.events import EVENTS
 from steersman.server import admission
 from steersman.server.auth.rbac import RBACAuthorizer, follow, policies
 from steersman.server.bootstrap_objects import install_roles
@@ -188,5 +189,7 @@ def _ready(wanted: Plan) -> World:
     Manager(controllers, world, world, history, authorizer=rights, files=credentials.read)
     wanted.start_nodes(world, world)
     world.run(world.settle())
+    # Each manager registers the nodes when it starts; that of the template is none of the test's.
+    world.run(world.api().delete_collection(EVENTS, "default"))
     world.close()
     return world

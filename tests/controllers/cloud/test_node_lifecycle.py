@@ -10,8 +10,8 @@ import pytest
 
 from steersman.api.cloud import CloudError, NotSupported
 from steersman.api.errors import Forbidden, NotFound
-from steersman.api.kinds import Condition, ObjectMeta
-from steersman.api.kinds.nodes import Node, NodeSpec, NodeStatus, Taint
+from steersman.api.kinds import ObjectMeta
+from steersman.api.kinds.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from steersman.cloud.local import LocalProvider
 from steersman.controllers.cloud.node_lifecycle import SHUTDOWN, controller, ready_status
 from steersman.intent.actions import Action, Delete, Emit, Patch
@@ -30,7 +30,7 @@ def node(ready: str = "False", *taints: Taint, provider: str = "fake://12345") -
     return Node(
         metadata=ObjectMeta(name="node0", uid="u", resourceVersion="7"),
         spec=NodeSpec(providerID=provider, taints=taints),
-        status=NodeStatus(conditions=(Condition(type="Ready", status=ready),) if ready else ()),
+        status=NodeStatus(conditions=(NodeCondition(type="Ready", status=ready),) if ready else ()),
     )
 
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from steersman.api.cloud import CloudError, Route
 from steersman.api.errors import NotFound, ServerError
 from steersman.api.ip_addresses import Network, parse_cidr
-from steersman.api.kinds import Condition, ObjectMeta
-from steersman.api.kinds.nodes import Node, NodeAddress, NodeSpec, NodeStatus
+from steersman.api.kinds import ObjectMeta
+from steersman.api.kinds.nodes import Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus
 from steersman.controllers.cloud.node_route import (
     BY_CHANGES,
     MOST_CALLS,
@@ -45,7 +45,7 @@ def addresses(ip: str) -> tuple[NodeAddress, ...]:
     return (NodeAddress("InternalIP", ip),) if ip else ()
 
 
-def node(name: str, ip: str, *cidrs: str, condition: Condition | None = None) -> Node:
+def node(name: str, ip: str, *cidrs: str, condition: NodeCondition | None = None) -> Node:
     return Node(
         metadata=ObjectMeta(name=name, uid=name.removeprefix("node-").zfill(2)),
         spec=NodeSpec(podCIDRs=cidrs),
@@ -199,7 +199,7 @@ def test_the_condition_of_a_node_tells_whether_it_has_its_routes(
 ) -> None:
     known = None
     if before is not None:
-        known = Condition(type="NetworkUnavailable", status=before[0], reason=before[1])
+        known = NodeCondition(type="NetworkUnavailable", status=before[0], reason=before[1])
     patch = network_condition(node("node-1", "", condition=known), created, NOW)
     if after is None:
         assert patch is None

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from steersman.api.cloud import CloudError, ImplementedElsewhere, RetryLater
 from steersman.api.errors import ApiError, Conflict, NotFound
-from steersman.api.kinds import Condition, ObjectMeta
-from steersman.api.kinds.nodes import Node, NodeSpec, NodeStatus, Taint
+from steersman.api.kinds import ObjectMeta
+from steersman.api.kinds.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from steersman.api.kinds.services import (
     ClientIPConfig,
     LoadBalancerIngress,
@@ -105,9 +105,9 @@ def node(
     labels = {EXCLUDE_LABEL: excluded} if excluded is not None else {}
     if label:
         labels[label] = ""
-    conditions = [Condition(type="Ready", status=ready)] if ready else []
+    conditions = [NodeCondition(type="Ready", status=ready)] if ready else []
     if condition is not None:
-        conditions.append(Condition(type=condition[0], status=condition[1]))
+        conditions.append(NodeCondition(type=condition[0], status=condition[1]))
     return Node(
         metadata=ObjectMeta(name=name, labels=labels, deletionTimestamp=NOW if deleted else None),
         spec=NodeSpec(providerID=provider, taints=(Taint(key=taint),) if taint else ()),

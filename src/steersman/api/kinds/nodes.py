@@ -29,10 +29,14 @@ class NodeAddress(Struct, frozen=True):
     address: str = ""
 
 
+class NodeCondition(Condition, frozen=True):
+    lastHeartbeatTime: datetime | None = None
+
+
 class NodeStatus(Struct, frozen=True):
     allocatable: Mapping[str, str] = EMPTY
     addresses: tuple[NodeAddress, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
 
 
 class Node(Object, frozen=True):

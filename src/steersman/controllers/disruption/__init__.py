@@ -20,7 +20,7 @@ from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, REPLICATIONCONTR
 from steersman.api.kinds.policy import PODDISRUPTIONBUDGETS, PodDisruptionBudget
 from steersman.api.kinds.statefulsets import STATEFULSETS
 from steersman.api.label_selectors import NOTHING, Selector, compile_selector, format_as_go
-from steersman.api.meta import controller_of
+from steersman.api.meta import controller_of, format_time
 from steersman.api.scheme import Key
 from steersman.controllers.disruption.expected_pods import Scales, cached_scales, expected_pods
 from steersman.controllers.disruption.status import (
@@ -182,7 +182,7 @@ async def _clean_stale_disruption(pod: Pod, now: datetime) -> Verdict:
     condition: dict[str, Any] = {
         "type": DISRUPTION_TARGET,
         "status": "False",
-        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": format_time(now),
         "reason": None,
         "message": None,
     }

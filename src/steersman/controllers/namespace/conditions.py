@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from steersman.api.meta import format_time
+
 DISCOVERY = "NamespaceDeletionDiscoveryFailure"
 PARSING = "NamespaceDeletionGroupVersionParsingFailure"
 CONTENT = "NamespaceDeletionContentFailure"
@@ -79,7 +81,7 @@ def update_conditions(
     Conditions of other writers stay. The transition time changes with the status only.
     """
     found = [dict(condition) for condition in conditions]
-    timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    timestamp = format_time(now)
     for type_, healthy in HEALTHY.items():
         state = states.get(type_, healthy)
         known = next((condition for condition in found if condition.get("type") == type_), None)

@@ -12,6 +12,7 @@ from steersman.api.conditions import find_condition
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import PODS, NewPod, Object, Pod
 from steersman.api.label_syntax import MAX_SUBDOMAIN
+from steersman.api.meta import format_time
 from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed
 
 DISRUPTION_TARGET = "DisruptionTarget"
@@ -85,7 +86,7 @@ def disruption_condition(pod: Pod, now: datetime, reason: str, message: str) -> 
     condition: dict[str, Any] = {
         "type": DISRUPTION_TARGET,
         "status": "True",
-        "lastTransitionTime": (since or now).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": format_time(since or now),
         "reason": reason,
         "message": message,
     }

@@ -62,6 +62,7 @@ class ListInterpretation(Interpretation[List[Any]]):
             action.kind,
             action.namespace,
             label_selector=action.label_selector,
+            field_selector=action.field_selector,
             page_size=action.limit or PAGE_SIZE,
             at_least=action.limit,
         )
