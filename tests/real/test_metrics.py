@@ -16,7 +16,11 @@ from tests.harness.child_process import Child, until
 from tests.harness.envtest import MANAGER, RealPlane
 
 TABLE = Path(__file__).parent.parent / "manager" / "metrics.tsv"
-CONTROLLERS = "job,deployment,replicaset,ttl-after-finished,garbagecollector,namespace,root-ca-cert-publisher,serviceaccount"
+# Upstream shows two histograms of nodelifecycle even where it does not run.
+CONTROLLERS = (
+    "job,deployment,replicaset,ttl-after-finished,garbagecollector,namespace,nodelifecycle,"
+    "root-ca-cert-publisher,serviceaccount"
+)
 QUEUES = ("deployment", "job", "namespace", "replicaset", "serviceaccount", "ttl_jobs_to_delete")
 _HEAD = re.compile(r"^# HELP (\S+) (?:\[(\w+)\] )?.*\n# TYPE \S+ (\w+)$", re.M)
 
