@@ -18,7 +18,7 @@ class Limits(NamedTuple):
     """Open connections, those in a TLS handshake included."""
     handshakes: int = 500
     """Connections whose TLS handshake is not done. One takes milliseconds, and more memory than what follows it."""
-    buffered: int = 32 * 1024 * 1024
+    buffered: int = 16 * 1024 * 1024
     """Bytes of unfinished requests and unsent responses, of all connections together."""
 
 
