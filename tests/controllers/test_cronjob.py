@@ -10,8 +10,8 @@ import pytest
 
 from steersman.api.cron import parse
 from steersman.api.errors import AlreadyExists, ApiError, Cause, Forbidden, NotFound, ServerError
-from steersman.api.kinds import Condition, Job, JobStatus, ObjectMeta, OwnerReference
-from steersman.api.kinds.cronjobs import CronJob, CronJobSpec, CronJobStatus, NewJob, ObjectReference
+from steersman.api.kinds import Condition, Job, JobStatus, ObjectMeta, ObjectReference, OwnerReference
+from steersman.api.kinds.cronjobs import CronJob, CronJobSpec, CronJobStatus, NewJob
 from steersman.api.scheme import Key
 from steersman.controllers.cronjob import SCHEDULED_TIMESTAMP, controller
 from steersman.controllers.cronjob.schedule import InvalidSchedule, most_recent_due, until_next

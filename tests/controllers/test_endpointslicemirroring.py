@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, Cause, Conflict, Forbidden, NotFound, ServerError
-from steersman.api.kinds import ObjectMeta, OwnerReference
+from steersman.api.kinds import ObjectMeta, ObjectReference, OwnerReference
 from steersman.api.kinds.services import (
     Endpoint,
     EndpointAddress,
@@ -20,7 +20,6 @@ from steersman.api.kinds.services import (
     EndpointSlice,
     EndpointsPort,
     EndpointSubset,
-    ObjectReference,
     Service,
     ServiceSpec,
 )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.api.kinds import ObjectReference
 from steersman.runtime.event_correlator import (
     BURST,
     COMBINED,
@@ -20,7 +21,7 @@ from steersman.runtime.event_correlator import (
     Correlator,
     SeriesCorrelator,
 )
-from steersman.runtime.events import Event, ObjectReference, Scribe, SeriesEvent
+from steersman.runtime.events import Event, Scribe, SeriesEvent
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
 web = ObjectReference(kind="ReplicaSet", apiVersion="apps/v1", namespace="default", name="web", uid="u1")

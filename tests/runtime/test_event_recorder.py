@@ -25,11 +25,10 @@ from steersman.api.errors import (
     TooManyRequests,
     Unreachable,
 )
-from steersman.api.kinds import Namespace, Object, ObjectMeta, Pod, ReplicaSet
+from steersman.api.kinds import Namespace, Object, ObjectMeta, ObjectReference, Pod, ReplicaSet
 from steersman.api.scheme import Kind, encode
 from steersman.runtime.event_correlator import COMBINED
 from steersman.runtime.event_recorder import HOLD, PACE, QUEUED, TRIES, Recorder
-from steersman.runtime.events import ObjectReference
 from steersman.sim.loop import VirtualLoop
 from tests.harness.fake_clock import LoopClock
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, Forbidden, NotFound
 from steersman.api.ip_addresses import canonical_ip
-from steersman.api.kinds import PODS, ObjectMeta, Pod
+from steersman.api.kinds import PODS, ObjectMeta, ObjectReference, Pod
 from steersman.api.kinds.services import (
     ENDPOINTS,
     SERVICES,
@@ -22,7 +22,6 @@ from steersman.api.kinds.services import (
     Endpoints,
     EndpointsPort,
     EndpointSubset,
-    ObjectReference,
     Service,
 )
 from steersman.api.pods import is_ready

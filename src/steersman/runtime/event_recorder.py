@@ -23,12 +23,12 @@ from steersman.api.errors import (
     TooManyRequests,
     Unreachable,
 )
-from steersman.api.kinds import Object
+from steersman.api.kinds import Object, ObjectReference
 from steersman.api.scheme import Kind
 from steersman.api.verbosity import V, structured
 from steersman.client.api import Api
 from steersman.runtime.event_correlator import SERIES_ENDS, Correlated, Correlator, Identity, SeriesCorrelator
-from steersman.runtime.events import EVENTS, SERIES_EVENTS, ObjectReference, Scribe, reference
+from steersman.runtime.events import EVENTS, SERIES_EVENTS, Scribe, reference
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from steersman.api.kinds import Object, ObjectMeta, Struct
+from steersman.api.kinds import Object, ObjectMeta, ObjectReference, Struct
 from steersman.api.scheme import Kind, kind_of, register
 
 NOTE = 1024
@@ -22,18 +22,6 @@ NOTE = 1024
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-
-
-class ObjectReference(Struct, frozen=True):
-    """A reference to the object an event is about."""
-
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    apiVersion: str = ""
-    resourceVersion: str = ""
-    fieldPath: str = ""
 
 
 class EventSource(Struct, frozen=True):

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from steersman.testing.cluster import Cluster
+from tests.harness.services import deployment, service
 
 CONTROLLERS = ("deployment-controller", "replicaset-controller", "endpoints-controller")
-
-
-def service(name: str, **spec: Any) -> dict[str, Any]:
-    spec = {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80, "targetPort": "web"}], **spec}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
-
-
-def deployment(replicas: int) -> dict[str, Any]:
-    container = {"name": "main", "image": "app:1", "ports": [{"name": "web", "containerPort": 8080}]}
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
-    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
 
 
 def ready(cluster: Cluster, name: str) -> list[str]:

@@ -8,14 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.generated import discovery_v1
-from steersman.api.kinds import ObjectMeta
-from steersman.api.kinds.services import (
-    Endpoint,
-    EndpointConditions,
-    EndpointPort,
-    EndpointSlice,
-    ObjectReference,
-)
+from steersman.api.kinds import ObjectMeta, ObjectReference
+from steersman.api.kinds.services import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from steersman.api.scheme import Key
 from steersman.controllers.shared.endpoint_slices import (
     MAX_TRACKED,

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1
-from steersman.api.kinds.services import EndpointAddress, EndpointsPort, EndpointSubset, ObjectReference
+from steersman.api.kinds import ObjectReference
+from steersman.api.kinds.services import EndpointAddress, EndpointsPort, EndpointSubset
 from steersman.controllers.shared.endpoint_subsets import (
     MAX_CAPACITY,
     MAX_HASHED,

@@ -71,6 +71,18 @@ class Object(Struct, frozen=True):
         return Key(self.metadata.namespace, self.metadata.name)
 
 
+class ObjectReference(Struct, frozen=True):
+    """Names an object from a field of another."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    apiVersion: str = ""
+    resourceVersion: str = ""
+    fieldPath: str = ""
+
+
 class Condition(Struct, frozen=True):
     """A condition of any kind; each kind uses some of these fields."""
 

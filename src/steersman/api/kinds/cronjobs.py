@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from steersman.api.kinds import JOBS, Object, ObjectMeta, Opaque, Struct
+from steersman.api.kinds import JOBS, Object, ObjectMeta, ObjectReference, Opaque, Struct
 from steersman.api.scheme import Kind, register
 
 
@@ -29,15 +29,6 @@ class CronJobSpec(Struct, frozen=True):
     jobTemplate: JobTemplateSpec = JobTemplateSpec()
     successfulJobsHistoryLimit: int | None = None
     failedJobsHistoryLimit: int | None = None
-
-
-class ObjectReference(Struct, frozen=True):
-    apiVersion: str = ""
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    resourceVersion: str = ""
 
 
 class CronJobStatus(Struct, frozen=True):

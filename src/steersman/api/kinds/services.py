@@ -10,7 +10,7 @@ from types import NoneType
 
 from msgspec import field
 
-from steersman.api.kinds import EMPTY, Condition, Object, Struct
+from steersman.api.kinds import EMPTY, Condition, Object, ObjectReference, Struct
 from steersman.api.scheme import Kind, register
 
 # -- Services ---------------------------------------------------------------------------------
@@ -84,18 +84,6 @@ class Service(Object, frozen=True):
 
 
 # -- Endpoints --------------------------------------------------------------------------------
-
-
-class ObjectReference(Struct, frozen=True):
-    """Names an object from a field of another."""
-
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    apiVersion: str = ""
-    resourceVersion: str = ""
-    fieldPath: str = ""
 
 
 class EndpointAddress(Struct, frozen=True):

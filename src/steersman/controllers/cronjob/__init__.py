@@ -14,8 +14,8 @@ import msgspec
 
 from steersman.api.cron import ConstantDelaySchedule, Schedule, ScheduleSyntaxError, time_zone
 from steersman.api.errors import AlreadyExists, ApiError
-from steersman.api.kinds import JOBS, Job, ObjectMeta
-from steersman.api.kinds.cronjobs import CRONJOBS, NEW_JOBS, CronJob, NewJob, ObjectReference
+from steersman.api.kinds import JOBS, Job, ObjectMeta, ObjectReference
+from steersman.api.kinds.cronjobs import CRONJOBS, NEW_JOBS, CronJob, NewJob
 from steersman.api.meta import controller_of, is_controlled_by, owner_reference
 from steersman.api.scheme import Key
 from steersman.controllers.cronjob.schedule import (

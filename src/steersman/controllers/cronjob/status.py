@@ -7,8 +7,8 @@ from datetime import datetime
 
 from steersman.api.conditions import is_condition_true
 from steersman.api.errors import ApiError, NotFound
-from steersman.api.kinds import JOBS, Job
-from steersman.api.kinds.cronjobs import CronJob, CronJobStatus, ObjectReference
+from steersman.api.kinds import JOBS, Job, ObjectReference
+from steersman.api.kinds.cronjobs import CronJob, CronJobStatus
 from steersman.intent.actions import Address, Delete, Emit, Read
 
 

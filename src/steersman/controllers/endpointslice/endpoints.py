@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from steersman.api.ip_addresses import Family, canonical_ip
-from steersman.api.kinds import ObjectMeta, Pod
+from steersman.api.kinds import ObjectMeta, ObjectReference, Pod
 from steersman.api.kinds.nodes import Node
 from steersman.api.kinds.services import (
     SERVICES,
@@ -15,7 +15,6 @@ from steersman.api.kinds.services import (
     EndpointConditions,
     EndpointPort,
     EndpointSlice,
-    ObjectReference,
     Service,
 )
 from steersman.api.label_syntax import MAX_SUBDOMAIN

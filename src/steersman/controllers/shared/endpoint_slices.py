@@ -14,13 +14,8 @@ from msgspec.structs import replace
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated_names import fnv128a
-from steersman.api.kinds.services import (
-    Endpoint,
-    EndpointHints,
-    EndpointPort,
-    EndpointSlice,
-    ObjectReference,
-)
+from steersman.api.kinds import ObjectReference
+from steersman.api.kinds.services import Endpoint, EndpointHints, EndpointPort, EndpointSlice
 from steersman.api.scheme import Key
 from steersman.intent.controller import Index
 

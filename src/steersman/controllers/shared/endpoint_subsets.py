@@ -13,7 +13,8 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from steersman.api.generated_names import fnv128a
-from steersman.api.kinds.services import EndpointAddress, EndpointsPort, EndpointSubset, ObjectReference
+from steersman.api.kinds import ObjectReference
+from steersman.api.kinds.services import EndpointAddress, EndpointsPort, EndpointSubset
 
 MAX_CAPACITY = 1000
 """The number of addresses that one Endpoints object holds."""

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, TypeVar, cast
 
 from steersman.api.errors import ApiError
-from steersman.api.kinds import Object
+from steersman.api.kinds import Object, ObjectReference
 from steersman.api.scheme import Key, Kind
 from steersman.intent.actions import (
     Action,
@@ -37,7 +37,6 @@ from steersman.runtime.action_table.text import (
     name_target,
     shorten,
 )
-from steersman.runtime.events import ObjectReference
 
 T = TypeVar("T")
 

@@ -7,6 +7,7 @@ the cluster recovers.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -67,7 +68,7 @@ class MalformedObject(Fault, frozen=True):
         return _Garbage(self, injector)
 
 
-class _StoreFault(ActiveFault):
+class _StoreFault(ActiveFault, ABC):
     """Changes the newest object of a kind in the store."""
 
     def __init__(self, kind: str, n: int, injector: FaultInjector) -> None:
@@ -105,9 +106,9 @@ class _StoreFault(ActiveFault):
     def get(self, resource: str, key: str) -> Any:
         return self.injector.world.server.store.table(resource).get(key)
 
+    @abstractmethod
     async def inject(self, resource: str, key: str, when: str) -> None:
         """Inject the fault."""
-        raise NotImplementedError
 
 
 class _Corrupted(_StoreFault):
