@@ -39,10 +39,11 @@ from tests.harness.child_process import Child, until
 if TYPE_CHECKING:
     from steersman.client.http import HttpApi
 
-__all__ = ["ASSETS", "MANAGER", "Binary", "MissingAssets", "RealPlane"]
+__all__ = ["ASSETS", "MANAGER", "SCHEDULER", "Binary", "MissingAssets", "RealPlane"]
 
 MANAGER = "system:kube-controller-manager"
 """Who a manager is to the API server."""
+SCHEDULER = "kube-scheduler"
 
 _GROUPS = {"admin": ("system:masters",)}
 
@@ -214,6 +215,15 @@ class RealPlane:
         """
         command = manager_command(binary, self.kubeconfig(user), argv)
         child = Child(command, self.dir / f"{binary}-{len(self.managers)}.log", env)
+        self.managers.append(child)
+        return child
+
+    def scheduler(self, *argv: str) -> Child:
+        """Start kube-scheduler against this plane, with its output in a log file. It is ended with the plane at the
+        latest."""
+        binary = assets(SCHEDULER) / SCHEDULER
+        flags = (f"--kubeconfig={self.kubeconfig(f'system:{SCHEDULER}')}", "--secure-port=0", *argv)
+        child = Child([str(binary), *flags], self.dir / f"{SCHEDULER}.log")
         self.managers.append(child)
         return child
 
