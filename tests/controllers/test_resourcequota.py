@@ -10,14 +10,17 @@ import msgspec
 import pytest
 
 from steersman.api.kinds import Container, ObjectMeta, Pod, PodSpec, PodStatus, ResourceRequirements
-from steersman.api.kinds.quota import (
+from steersman.api.kinds.devices import (
     DeviceClaim,
     DeviceRequest,
-    DeviceRequests,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
+    DeviceSubRequest,
+    ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
+)
+from steersman.api.kinds.quota import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
     ResourceQuota,
     ResourceQuotaSpec,
     ResourceQuotaStatus,
@@ -172,12 +175,13 @@ def test_claims_count_their_storage_in_all_and_by_class() -> None:
 
 
 def test_device_claims_count_by_class_at_worst() -> None:
-    gpu = DeviceRequest(deviceClassName="gpu", allocationMode="ExactCount", count=2)
-    every = DeviceRequest(deviceClassName="gpu", allocationMode="All")
+    gpu = ExactDeviceRequest(deviceClassName="gpu", allocationMode="ExactCount", count=2)
+    two = DeviceSubRequest(deviceClassName="gpu", allocationMode="ExactCount", count=2)
+    every = DeviceSubRequest(deviceClassName="gpu", allocationMode="All")
     claim = ResourceClaim(
         spec=ResourceClaimSpec(
             devices=DeviceClaim(
-                requests=(DeviceRequests(exactly=gpu), DeviceRequests(firstAvailable=(gpu, every)))
+                requests=(DeviceRequest(exactly=gpu), DeviceRequest(firstAvailable=(two, every)))
             )
         )
     )

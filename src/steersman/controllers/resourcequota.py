@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from steersman.api.kinds import PODS, Object, Pod
+from steersman.api.kinds.devices import RESOURCECLAIMS
 from steersman.api.kinds.quota import (
     PERSISTENTVOLUMECLAIMS,
-    RESOURCECLAIMS,
     RESOURCEQUOTAS,
     ResourceQuota,
     ResourceQuotaStatus,

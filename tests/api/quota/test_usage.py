@@ -10,6 +10,7 @@ import pytest
 from steersman.api import kinds
 from steersman.api.generated import core_v1
 from steersman.api.kinds import quota as views
+from steersman.api.kinds.devices import ResourceClaim
 from steersman.api.kinds.services import Service
 from steersman.api.quantity import Quantity
 from steersman.api.quota.usage import evaluator
@@ -17,7 +18,7 @@ from steersman.api.quota.usage import evaluator
 PODS = (core_v1.Pod, kinds.Pod)
 SERVICES = (core_v1.Service, Service)
 CLAIMS = (core_v1.PersistentVolumeClaim, views.PersistentVolumeClaim)
-DEVICE_CLAIMS = (views.ResourceClaim,)
+DEVICE_CLAIMS = (ResourceClaim,)
 
 Document = dict[str, Any]
 

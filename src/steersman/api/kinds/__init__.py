@@ -151,6 +151,18 @@ class Toleration(Struct, frozen=True):
     tolerationSeconds: int | None = None
 
 
+class PodResourceClaim(Struct, frozen=True):
+    """A claim of the pod: one that exists, or one made from a template."""
+
+    name: str = ""
+    resourceClaimName: str | None = None
+    resourceClaimTemplateName: str | None = None
+
+
+class PodSchedulingGroup(Struct, frozen=True):
+    podGroupName: str | None = None
+
+
 class PodSpec(Struct, frozen=True):
     nodeName: str = ""
     hostname: str = ""
@@ -168,6 +180,8 @@ class PodSpec(Struct, frozen=True):
     priorityClassName: str = ""
     resources: ResourceRequirements | None = None
     """Pod-level resources."""
+    resourceClaims: tuple[PodResourceClaim, ...] = ()
+    schedulingGroup: PodSchedulingGroup | None = None
 
 
 class ContainerStateTerminated(Struct, frozen=True):
@@ -189,6 +203,17 @@ class PodIP(Struct, frozen=True):
     ip: str = ""
 
 
+class PodResourceClaimStatus(Struct, frozen=True):
+    """The claim that was made for a claim of the pod; no name: none is needed."""
+
+    name: str = ""
+    resourceClaimName: str | None = None
+
+
+class PodExtendedResourceClaimStatus(Struct, frozen=True):
+    resourceClaimName: str = ""
+
+
 class PodStatus(Struct, frozen=True):
     phase: str = ""
     reason: str = ""
@@ -199,6 +224,8 @@ class PodStatus(Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
     containerStatuses: tuple[ContainerStatus, ...] = ()
     initContainerStatuses: tuple[ContainerStatus, ...] = ()
+    resourceClaimStatuses: tuple[PodResourceClaimStatus, ...] = ()
+    extendedResourceClaimStatus: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(Object, frozen=True):

@@ -1,4 +1,4 @@
-"""Views of ResourceQuotas, and of the kinds they count besides pods and Services."""
+"""Views of ResourceQuotas, and of the PersistentVolumeClaims they count."""
 
 from __future__ import annotations
 
@@ -60,33 +60,7 @@ class PersistentVolumeClaim(Object, frozen=True):
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
-class DeviceRequest(Struct, frozen=True):
-    deviceClassName: str = ""
-    allocationMode: str = ""
-    count: int = 0
-
-
-class DeviceRequests(Struct, frozen=True):
-    exactly: DeviceRequest | None = None
-    firstAvailable: tuple[DeviceRequest, ...] = ()
-
-
-class DeviceClaim(Struct, frozen=True):
-    requests: tuple[DeviceRequests, ...] | None = None
-
-
-class ResourceClaimSpec(Struct, frozen=True):
-    devices: DeviceClaim = DeviceClaim()
-
-
-class ResourceClaim(Object, frozen=True):
-    spec: ResourceClaimSpec = ResourceClaimSpec()
-
-
 RESOURCEQUOTAS = register(Kind("", "v1", "ResourceQuota", "resourcequotas", True, ResourceQuota))
 PERSISTENTVOLUMECLAIMS = register(
     Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, PersistentVolumeClaim)
-)
-RESOURCECLAIMS = register(
-    Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", True, ResourceClaim)
 )
