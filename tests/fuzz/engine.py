@@ -179,7 +179,15 @@ def fuzz_by_coverage(session: Session, atheris: Any, seed: int) -> None:
             Path(folder, f"{number:05}").write_bytes(data)
         # A value of 0 would mean a random seed.
         options = [f"-seed={seed % 2**31 or 1}", f"-max_len={session.target.max_bytes}"]
-        options += ["-handle_int=0", "-timeout=600", "-rss_limit_mb=0", "-verbosity=0", "-len_control=0"]
+        # Findings are kept in the corpus; libFuzzer would write each to the current folder as well.
+        options += [
+            f"-artifact_prefix={folder}/",
+            "-handle_int=0",
+            "-timeout=600",
+            "-rss_limit_mb=0",
+            "-verbosity=0",
+            "-len_control=0",
+        ]
         atheris.Setup([sys.argv[0], *options, folder], run, custom_mutator=mutate)
         atheris.Fuzz()
 

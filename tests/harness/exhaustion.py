@@ -278,7 +278,7 @@ def _sent_slowly(target: Target, data: bytes) -> ssl.SSLSocket:
 
 def large_yaml(target: Target, count: int) -> Sockets:
     """Clients that send YAML of 2.9 MB, of as many nodes as are allowed."""
-    text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata:\n" + b"".join(
+    text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large}\ndata:\n" + b"".join(
         b"  key-%d: %s\n" % (number, b"v" * 20) for number in range(80_000)
     )
     body = request("POST", f"{CONFIGMAPS}?dryRun=All", text, "Content-Type: application/yaml\r\n")

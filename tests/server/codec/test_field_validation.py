@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 import threading
 from typing import Any
 
@@ -509,10 +510,13 @@ def test_yaml_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_large_yaml_is_decoded_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
+    intervals = []
+    usual_interval = sys.getswitchinterval()
     compose = go_yaml._compose
 
     def recorded(loader: Any) -> Any:
         threads.append(threading.current_thread())
+        intervals.append(sys.getswitchinterval())
         return compose(loader)
 
     monkeypatch.setattr(go_yaml, "_compose", recorded)
@@ -525,6 +529,7 @@ async def test_large_yaml_is_decoded_in_a_thread(monkeypatch: pytest.MonkeyPatch
         decode_yaml(refused)
     assert len(threads) == 3
     assert threading.current_thread() not in threads
+    assert max(intervals) < usual_interval == sys.getswitchinterval(), "the loop waits less for the thread"
     small = b"a: 1\n"
     assert await predecode_yaml(small) is small
 

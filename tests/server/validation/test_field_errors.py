@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from steersman.api.generated.meta_v1 import LabelSelector, LabelSelectorRequirement
 from steersman.api.go_quote import quote
 from steersman.server.validation.field_errors import (
+    MAX_ERRORS,
     OMITTED,
     FieldErrors,
     Verbatim,
@@ -118,3 +119,13 @@ def test_what_is_fine_is_not_spoken_of() -> None:
     errors.enum("a", "", ("x",))
     errors.enum("a", "z", ("x",))
     assert len(errors) == 5
+
+
+def test_of_very_many_errors_the_first_are_kept() -> None:
+    errors = FieldErrors()
+    for number in range(MAX_ERRORS + 5):
+        errors.invalid(f"data[{number}]", number, "no")
+        errors.required(f"required[{number}]")
+
+    assert len(errors) == MAX_ERRORS
+    assert errors[0].field == "data[0]"

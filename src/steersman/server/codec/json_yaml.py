@@ -1,7 +1,7 @@
 """Decoding of JSON and YAML bodies by upstream's rules and with upstream's errors.
 
-`steersman.api.go_yaml` has the rules of YAML. Reading it takes some ten times as long as reading JSON. `predecode_yaml` does it in a thread for bodies that would
-hold up the event loop.
+`steersman.api.go_yaml` has the rules of YAML. Reading it takes some ten times as long as reading JSON. `predecode_yaml`
+does it in a thread for bodies that would hold up the event loop.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import json
 import math
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -192,12 +193,25 @@ async def predecode_yaml(raw: bytes) -> bytes:
         raise TooMuchYaml
     body = PredecodedYaml(raw)
     loop = asyncio.get_running_loop()
+    if not _waiting_yaml:
+        sys.setswitchinterval(_SWITCH_INTERVAL)
     _waiting_yaml += len(raw)
     try:
         body.outcome = await loop.run_in_executor(_yaml_executor(), _yaml_outcome, raw)
     finally:
         _waiting_yaml -= len(raw)
+        if not _waiting_yaml:
+            sys.setswitchinterval(_USUAL_SWITCH_INTERVAL)
     return body
+
+
+_USUAL_SWITCH_INTERVAL = sys.getswitchinterval()
+_SWITCH_INTERVAL = 0.0005
+"""Seconds after which the thread gives the interpreter's lock to the event loop.
+
+The loop asks for it after every read and write of a socket. With the usual 5 ms, a server that receives many bodies while
+the thread is busy took a second to answer others.
+"""
 
 
 @cache

@@ -37,7 +37,8 @@ def validate_config_map_update(errors: FieldErrors, new: v1.ConfigMap, old: v1.C
 def _validate_config_map_data(errors: FieldErrors, obj: v1.ConfigMap) -> None:
     size = 0
     for key, value in obj.data.items():
-        errors.invalid_each(f"data[{key}]", key, names.config_map_key(key))
+        if messages := names.config_map_key(key):
+            errors.invalid_each(f"data[{key}]", key, messages)
         if key in obj.binaryData:
             errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         size += len(value) if value.isascii() else len(value.encode())

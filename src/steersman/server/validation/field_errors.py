@@ -29,11 +29,21 @@ OMITTED = Verbatim("")
 
 NULL = Verbatim("null")
 
+MAX_ERRORS = 1000
+"""Field errors that are kept of one object.
+
+differs: upstream keeps them all. A body of 3 MB can have more than a hundred thousand, a response of tens of megabytes.
+"""
+
 
 class FieldErrors(list[FieldError]):
-    """Upstream's ``field.ErrorList``: field errors in the order they were added."""
+    """Upstream's ``field.ErrorList``: field errors in the order they were added, the first `MAX_ERRORS` of them."""
 
     __slots__ = ()
+
+    def append(self, error: FieldError) -> None:
+        if len(self) < MAX_ERRORS:
+            super().append(error)
 
     def invalid(self, path: str, value: object, detail: str) -> None:
         self._add("FieldValueInvalid", path, "Invalid value", value, detail)
@@ -94,6 +104,8 @@ class FieldErrors(list[FieldError]):
                 self.required(path)
 
     def _add(self, reason: str, path: str, error_type: str, value: object, detail: str) -> None:
+        if len(self) >= MAX_ERRORS:
+            return
         message = error_type if value is OMITTED else f"{error_type}: {format_value(value)}"
         self.append(FieldError(reason, path, f"{message}: {detail}" if detail else message))
 
