@@ -24,6 +24,7 @@ from steersman.api import kinds
 from steersman.api.generated import Resource, load, resource, resources
 from steersman.api.generated.merge import Field, Merge, atomic, field_type, fields_of, merge_of
 from steersman.api.kinds import Struct
+from steersman.api.kinds.storage import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, VOLUMEATTRIBUTESCLASSES
 from steersman.api.scheme import Key, Kind, encode, kind_of
 
 ROOT = Path(__file__).parents[2]
@@ -736,6 +737,27 @@ def misfits(view: type[Struct], full: type[Struct], path: str, seen: set[tuple[t
 def test_a_full_struct_can_stand_in_for_a_view(kind: Kind[Any]) -> None:
     full = load(kind.group, kind.version, kind.name).type
     assert list(misfits(kind.type, full, kind.type.__name__, set())) == []
+
+
+def missing(view: type[Struct], full: type[Struct], path: str) -> Iterator[str]:
+    """The fields of a full struct that a view would lose."""
+    for name, ours in fields_of(full).items():
+        theirs = fields_of(view).get(name)
+        here = f"{path}.{name}"
+        if theirs is None:
+            yield here
+        elif theirs.struct and ours.struct:
+            yield from missing(theirs.struct, ours.struct, here)
+
+
+@pytest.mark.parametrize(
+    "kind", [PERSISTENTVOLUMES, PERSISTENTVOLUMECLAIMS, VOLUMEATTRIBUTESCLASSES], ids=str
+)
+def test_a_view_that_is_put_back_whole_has_every_field(kind: Kind[Any]) -> None:
+    full = load(kind.group, kind.version, kind.name).type
+    # Managed fields that an update leaves out stay as they are; a server no longer sends selfLink.
+    lost = {f"{kind.name}.metadata.{name}" for name in ("managedFields", "selfLink")}
+    assert set(missing(kind.type, full, kind.name)) <= lost
 
 
 def test_a_view_that_does_not_fit_is_found_out() -> None:

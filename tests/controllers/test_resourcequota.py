@@ -19,16 +19,18 @@ from steersman.api.kinds.devices import (
     ResourceClaimSpec,
 )
 from steersman.api.kinds.quota import (
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
     ResourceQuota,
     ResourceQuotaSpec,
     ResourceQuotaStatus,
     ScopedResourceSelectorRequirement,
     ScopeSelector,
-    VolumeResources,
 )
 from steersman.api.kinds.services import Service, ServicePort, ServiceSpec
+from steersman.api.kinds.storage import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    VolumeResourceRequirements,
+)
 from steersman.controllers.resourcequota import Observation, controller, new_status, resource_of, usage
 from steersman.intent.actions import List, UpdateStatus
 from steersman.intent.controller import Change
@@ -163,7 +165,7 @@ def test_claims_count_their_storage_in_all_and_by_class() -> None:
     def claim(size: str, name: str) -> PersistentVolumeClaim:
         return PersistentVolumeClaim(
             spec=PersistentVolumeClaimSpec(
-                resources=VolumeResources(requests={"storage": size}), storageClassName=name
+                resources=VolumeResourceRequirements(requests={"storage": size}), storageClassName=name
             )
         )
 

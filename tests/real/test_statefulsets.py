@@ -13,9 +13,9 @@ import pytest
 
 from steersman.api.clock import RealClock
 from steersman.api.kinds import PODS, Pod
-from steersman.api.kinds.quota import PERSISTENTVOLUMECLAIMS, PersistentVolumeClaim
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS
 from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
+from steersman.api.kinds.storage import PERSISTENTVOLUMECLAIMS, PersistentVolumeClaim
 from steersman.api.pods import is_ready
 from steersman.api.scheme import Kind
 from steersman.explore.normalize import Document

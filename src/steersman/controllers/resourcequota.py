@@ -15,12 +15,12 @@ import msgspec
 from steersman.api.kinds import PODS, Object, Pod
 from steersman.api.kinds.devices import RESOURCECLAIMS
 from steersman.api.kinds.quota import (
-    PERSISTENTVOLUMECLAIMS,
     RESOURCEQUOTAS,
     ResourceQuota,
     ResourceQuotaStatus,
 )
 from steersman.api.kinds.services import SERVICES
+from steersman.api.kinds.storage import PERSISTENTVOLUMECLAIMS
 from steersman.api.quantity import ZERO, Quantity
 from steersman.api.quota.compute import Amounts, add
 from steersman.api.quota.scopes import scopes_of

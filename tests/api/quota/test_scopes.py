@@ -9,7 +9,7 @@ import pytest
 
 from steersman.api import kinds
 from steersman.api.generated import core_v1
-from steersman.api.kinds import quota as views
+from steersman.api.kinds import storage as views
 from steersman.api.kinds.quota import ScopedResourceSelectorRequirement as Scope
 from steersman.api.quota.scopes import claim_matches_scope, pod_matches_scope
 

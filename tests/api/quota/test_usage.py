@@ -9,15 +9,15 @@ import pytest
 
 from steersman.api import kinds
 from steersman.api.generated import core_v1
-from steersman.api.kinds import quota as views
 from steersman.api.kinds.devices import ResourceClaim
 from steersman.api.kinds.services import Service
+from steersman.api.kinds.storage import PersistentVolumeClaim
 from steersman.api.quantity import Quantity
 from steersman.api.quota.usage import evaluator
 
 PODS = (core_v1.Pod, kinds.Pod)
 SERVICES = (core_v1.Service, Service)
-CLAIMS = (core_v1.PersistentVolumeClaim, views.PersistentVolumeClaim)
+CLAIMS = (core_v1.PersistentVolumeClaim, PersistentVolumeClaim)
 DEVICE_CLAIMS = (ResourceClaim,)
 
 Document = dict[str, Any]
@@ -303,7 +303,7 @@ def test_a_claim_counts_for_its_storage_in_all_and_by_class(given: Document, use
 def test_an_update_of_other_objects_matters_but_not_one_of_a_subresource(
     resource: str, subresource: str, handled: bool
 ) -> None:
-    (one,) = read((views.PersistentVolumeClaim,), {})
+    (one,) = read((PersistentVolumeClaim,), {})
     assert evaluator(resource).updates(one, one, subresource) is handled
 
 

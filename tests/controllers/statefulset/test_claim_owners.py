@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.kinds import PODS, LabelSelector, ObjectMeta, OwnerReference
-from steersman.api.kinds.quota import PersistentVolumeClaim
 from steersman.api.kinds.statefulsets import STATEFULSETS
+from steersman.api.kinds.storage import PersistentVolumeClaim
 from steersman.api.meta import owner_reference
 from steersman.controllers.statefulset.claims import (
     conflicting_claims,

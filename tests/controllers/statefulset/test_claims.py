@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from steersman.api.kinds import ObjectMeta, OwnerReference
-from steersman.api.kinds.quota import PersistentVolumeClaim
 from steersman.api.kinds.statefulsets import StatefulSet
+from steersman.api.kinds.storage import PersistentVolumeClaim
 from steersman.controllers.statefulset.claims import (
     OwnersEdit,
     conflicting_claims,

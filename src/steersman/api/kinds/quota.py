@@ -1,4 +1,4 @@
-"""Views of ResourceQuotas, and of the PersistentVolumeClaims they count."""
+"""Views of ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -35,32 +35,4 @@ class ResourceQuota(Object, frozen=True):
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 
-class VolumeResources(Struct, frozen=True):
-    requests: Mapping[str, Any] = EMPTY
-
-
-class PersistentVolumeClaimSpec(Struct, frozen=True):
-    resources: VolumeResources = VolumeResources()
-    storageClassName: str | None = None
-    volumeAttributesClassName: str | None = None
-
-
-class ModifyVolumeStatus(Struct, frozen=True):
-    targetVolumeAttributesClassName: str = ""
-
-
-class PersistentVolumeClaimStatus(Struct, frozen=True):
-    allocatedResources: Mapping[str, Any] = EMPTY
-    currentVolumeAttributesClassName: str | None = None
-    modifyVolumeStatus: ModifyVolumeStatus | None = None
-
-
-class PersistentVolumeClaim(Object, frozen=True):
-    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
-    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
-
-
 RESOURCEQUOTAS = register(Kind("", "v1", "ResourceQuota", "resourcequotas", True, ResourceQuota))
-PERSISTENTVOLUMECLAIMS = register(
-    Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, PersistentVolumeClaim)
-)

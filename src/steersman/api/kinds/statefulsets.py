@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from steersman.api.kinds import Condition, LabelSelector, Object, ObjectMeta, Opaque, PodTemplateSpec, Struct
-from steersman.api.kinds.quota import PERSISTENTVOLUMECLAIMS
+from steersman.api.kinds.storage import PERSISTENTVOLUMECLAIMS
 from steersman.api.scheme import Kind, register
 
 

@@ -15,9 +15,9 @@ import msgspec
 
 from steersman.api.errors import ApiError
 from steersman.api.kinds import PODS, Object, Pod
-from steersman.api.kinds.quota import PERSISTENTVOLUMECLAIMS, PersistentVolumeClaim
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
 from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
+from steersman.api.kinds.storage import PERSISTENTVOLUMECLAIMS, PersistentVolumeClaim
 from steersman.api.pods import next_available
 from steersman.api.scheme import Key
 from steersman.controllers.shared.controller_ref import claim

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from steersman.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from steersman.api.kinds import PODS, NewPod, Pod
-from steersman.api.kinds.quota import PERSISTENTVOLUMECLAIMS
 from steersman.api.kinds.statefulsets import StatefulSet
+from steersman.api.kinds.storage import PERSISTENTVOLUMECLAIMS
 from steersman.controllers.statefulset import claims
 from steersman.controllers.statefulset.claims import Claims
 from steersman.controllers.statefulset.identity import (

@@ -1,0 +1,283 @@
+"""Views of PersistentVolumes, PersistentVolumeClaims and their classes.
+
+The views of volumes and claims have every field, because controllers that may only ``update`` them put them back
+whole. Fields that no controller reads are `Unread`: they are passed on as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from steersman.api.kinds import EMPTY, Condition, LabelSelector, Object, ObjectReference, Struct
+from steersman.api.scheme import Kind, register
+
+Unread: TypeAlias = Any
+"""None if absent; else a plain document, or a full struct of the in-process server."""
+
+Quantities: TypeAlias = Mapping[str, str | int | float]
+"""Amounts as they were written, by resource name."""
+
+
+# -- sources of volumes -----------------------------------------------------------------------
+
+
+class SecretReference(Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+
+
+class AWSElasticBlockStoreVolumeSource(Struct, frozen=True):
+    volumeID: str = ""
+    fsType: str = ""
+    partition: int = 0
+    readOnly: bool = False
+
+
+class AzureDiskVolumeSource(Struct, frozen=True):
+    diskName: str = ""
+    diskURI: str = ""
+    cachingMode: str | None = None
+    fsType: str | None = None
+    kind: str | None = None
+    readOnly: bool | None = None
+
+
+class AzureFilePersistentVolumeSource(Struct, frozen=True):
+    secretName: str = ""
+    secretNamespace: str | None = None
+    shareName: str = ""
+    readOnly: bool = False
+
+
+class CinderPersistentVolumeSource(Struct, frozen=True):
+    volumeID: str = ""
+    fsType: str = ""
+    readOnly: bool = False
+    secretRef: SecretReference | None = None
+
+
+class CSIPersistentVolumeSource(Struct, frozen=True):
+    driver: str = ""
+    volumeHandle: str = ""
+    fsType: str = ""
+    readOnly: bool = False
+    volumeAttributes: Mapping[str, str] = EMPTY
+    controllerExpandSecretRef: SecretReference | None = None
+    controllerPublishSecretRef: SecretReference | None = None
+    nodeExpandSecretRef: SecretReference | None = None
+    nodePublishSecretRef: SecretReference | None = None
+    nodeStageSecretRef: SecretReference | None = None
+
+
+class FCVolumeSource(Struct, frozen=True):
+    fsType: str = ""
+    lun: int | None = None
+    readOnly: bool = False
+    targetWWNs: tuple[str, ...] = ()
+    wwids: tuple[str, ...] = ()
+
+
+class GCEPersistentDiskVolumeSource(Struct, frozen=True):
+    pdName: str = ""
+    fsType: str = ""
+    partition: int = 0
+    readOnly: bool = False
+
+
+class HostPathVolumeSource(Struct, frozen=True):
+    path: str = ""
+    type: str | None = None
+
+
+class ISCSIPersistentVolumeSource(Struct, frozen=True):
+    targetPortal: str = ""
+    iqn: str = ""
+    lun: int = 0
+    iscsiInterface: str = ""
+    fsType: str = ""
+    readOnly: bool = False
+    portals: tuple[str, ...] = ()
+    chapAuthDiscovery: bool = False
+    chapAuthSession: bool = False
+    initiatorName: str | None = None
+    secretRef: SecretReference | None = None
+
+
+class LocalVolumeSource(Struct, frozen=True):
+    path: str = ""
+    fsType: str | None = None
+
+
+class NFSVolumeSource(Struct, frozen=True):
+    server: str = ""
+    path: str = ""
+    readOnly: bool = False
+
+
+class PortworxVolumeSource(Struct, frozen=True):
+    volumeID: str = ""
+    fsType: str = ""
+    readOnly: bool = False
+
+
+class VsphereVirtualDiskVolumeSource(Struct, frozen=True):
+    volumePath: str = ""
+    fsType: str = ""
+    storagePolicyID: str = ""
+    storagePolicyName: str = ""
+
+
+# -- volumes ----------------------------------------------------------------------------------
+
+
+class NodeSelectorRequirement(Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(Struct, frozen=True):
+    matchExpressions: tuple[NodeSelectorRequirement, ...] = ()
+    matchFields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Struct, frozen=True):
+    nodeSelectorTerms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class VolumeNodeAffinity(Struct, frozen=True):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Struct, frozen=True):
+    accessModes: tuple[str, ...] = ()
+    capacity: Quantities = EMPTY
+    claimRef: ObjectReference | None = None
+    mountOptions: tuple[str, ...] = ()
+    nodeAffinity: VolumeNodeAffinity | None = None
+    persistentVolumeReclaimPolicy: str = ""
+    storageClassName: str = ""
+    volumeAttributesClassName: str | None = None
+    volumeMode: str | None = None
+
+    awsElasticBlockStore: AWSElasticBlockStoreVolumeSource | None = None
+    azureDisk: AzureDiskVolumeSource | None = None
+    azureFile: AzureFilePersistentVolumeSource | None = None
+    cephfs: Unread = None
+    cinder: CinderPersistentVolumeSource | None = None
+    csi: CSIPersistentVolumeSource | None = None
+    fc: FCVolumeSource | None = None
+    flexVolume: Unread = None
+    flocker: Unread = None
+    gcePersistentDisk: GCEPersistentDiskVolumeSource | None = None
+    glusterfs: Unread = None
+    hostPath: HostPathVolumeSource | None = None
+    iscsi: ISCSIPersistentVolumeSource | None = None
+    local: LocalVolumeSource | None = None
+    nfs: NFSVolumeSource | None = None
+    photonPersistentDisk: Unread = None
+    portworxVolume: PortworxVolumeSource | None = None
+    quobyte: Unread = None
+    rbd: Unread = None
+    scaleIO: Unread = None
+    storageos: Unread = None
+    vsphereVolume: VsphereVirtualDiskVolumeSource | None = None
+
+
+class PersistentVolumeStatus(Struct, frozen=True):
+    phase: str = ""
+    message: str = ""
+    reason: str = ""
+    lastPhaseTransitionTime: datetime | None = None
+
+
+class PersistentVolume(Object, frozen=True):
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+# -- claims -----------------------------------------------------------------------------------
+
+
+class VolumeResourceRequirements(Struct, frozen=True):
+    limits: Quantities = EMPTY
+    requests: Quantities = EMPTY
+
+
+class PersistentVolumeClaimSpec(Struct, frozen=True):
+    accessModes: tuple[str, ...] = ()
+    dataSource: Unread = None
+    dataSourceRef: Unread = None
+    resources: VolumeResourceRequirements = VolumeResourceRequirements()
+    selector: LabelSelector | None = None
+    storageClassName: str | None = None
+    volumeAttributesClassName: str | None = None
+    volumeMode: str | None = None
+    volumeName: str = ""
+
+
+class ModifyVolumeStatus(Struct, frozen=True):
+    status: str = ""
+    targetVolumeAttributesClassName: str = ""
+
+
+class PersistentVolumeClaimStatus(Struct, frozen=True):
+    phase: str = ""
+    accessModes: tuple[str, ...] = ()
+    capacity: Quantities = EMPTY
+    conditions: tuple[Condition, ...] = ()
+    allocatedResources: Quantities = EMPTY
+    allocatedResourceStatuses: Mapping[str, str] = EMPTY
+    currentVolumeAttributesClassName: str | None = None
+    modifyVolumeStatus: ModifyVolumeStatus | None = None
+
+
+class PersistentVolumeClaim(Object, frozen=True):
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+# -- classes ----------------------------------------------------------------------------------
+
+
+class TopologySelectorLabelRequirement(Struct, frozen=True):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologySelectorTerm(Struct, frozen=True):
+    matchLabelExpressions: tuple[TopologySelectorLabelRequirement, ...] = ()
+
+
+class StorageClass(Object, frozen=True):
+    provisioner: str = ""
+    parameters: Mapping[str, str] = EMPTY
+    reclaimPolicy: str | None = None
+    mountOptions: tuple[str, ...] = ()
+    allowVolumeExpansion: bool | None = None
+    volumeBindingMode: str | None = None
+    allowedTopologies: tuple[TopologySelectorTerm, ...] = ()
+
+
+class VolumeAttributesClass(Object, frozen=True):
+    driverName: str = ""
+    parameters: Mapping[str, str] = EMPTY
+
+
+PERSISTENTVOLUMES = register(Kind("", "v1", "PersistentVolume", "persistentvolumes", False, PersistentVolume))
+PERSISTENTVOLUMECLAIMS = register(
+    Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, PersistentVolumeClaim)
+)
+STORAGECLASSES = register(Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", False, StorageClass))
+VOLUMEATTRIBUTESCLASSES = register(
+    Kind(
+        "storage.k8s.io",
+        "v1",
+        "VolumeAttributesClass",
+        "volumeattributesclasses",
+        False,
+        VolumeAttributesClass,
+    )
+)
