@@ -11,6 +11,9 @@ from msgspec.structs import replace
 
 from steersman.api.kinds import (
     Condition,
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
     ContainerStatus,
     InitContainer,
     ObjectMeta,
@@ -26,6 +29,7 @@ from steersman.api.pods import (
     is_available,
     is_ready,
     is_terminal,
+    is_terminated,
     is_terminating,
     ready_since,
     restarts,
@@ -143,6 +147,39 @@ def test_a_pod_counts_as_active_or_terminating_or_neither(
 ) -> None:
     it = pod(phase=phase, deleted=deleted)
     assert (is_active(it), is_terminating(it), is_terminal(it)) == (active, terminating, terminal)
+
+
+RUNNING, WAITING, ENDED = (
+    ContainerStatus(state=state)
+    for state in (
+        ContainerState(),
+        ContainerState(waiting=ContainerStateWaiting()),
+        ContainerState(terminated=ContainerStateTerminated()),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("phase", "deleted", "status", "terminated"),
+    [
+        ("Running", None, PodStatus(), False),
+        ("Running", None, PodStatus(containerStatuses=(ENDED,)), False),
+        ("Succeeded", None, PodStatus(containerStatuses=(RUNNING,)), True),
+        ("Failed", None, PodStatus(), True),
+        ("Running", NOW, PodStatus(), True),
+        ("Running", NOW, PodStatus(containerStatuses=(RUNNING,)), False),
+        ("Running", NOW, PodStatus(containerStatuses=(ENDED, WAITING)), True),
+        ("Running", NOW, PodStatus(containerStatuses=(ENDED, RUNNING)), False),
+        ("Running", NOW, PodStatus(initContainerStatuses=(RUNNING,), containerStatuses=(WAITING,)), False),
+        ("Running", NOW, PodStatus(ephemeralContainerStatuses=(RUNNING,)), False),
+    ],
+)
+def test_the_volumes_of_a_pod_are_free_once_no_container_runs(
+    phase: str, deleted: datetime | None, status: PodStatus, terminated: bool
+) -> None:
+    """Upstream's IsPodTerminated of volumes."""
+    it = replace(pod(deleted=deleted), status=replace(status, phase=phase))
+    assert is_terminated(it) == terminated
 
 
 def test_restarts_of_sidecars_count_apart_and_of_other_init_containers_not_at_all() -> None:

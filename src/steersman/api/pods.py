@@ -69,6 +69,22 @@ def is_terminal(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
 
 
+def is_terminated(pod: Pod) -> bool:
+    """Report whether the pod's volumes are no longer in use: it is terminal, or is being deleted and no container runs."""
+    if is_terminal(pod):
+        return True
+    status = pod.status
+    return pod.metadata.deletionTimestamp is not None and not any(
+        container.state.terminated is None and container.state.waiting is None
+        for containers in (
+            status.initContainerStatuses,
+            status.containerStatuses,
+            status.ephemeralContainerStatuses,
+        )
+        for container in containers
+    )
+
+
 def is_active(pod: Pod) -> bool:
     """Report whether the pod counts as a replica: neither terminal nor being deleted."""
     return pod.metadata.deletionTimestamp is None and not is_terminal(pod)

@@ -138,9 +138,21 @@ class PersistentVolumeClaimVolumeSource(Struct, frozen=True):
     claimName: str = ""
 
 
+class PersistentVolumeClaimTemplate(Struct, frozen=True):
+    """The claim of an ephemeral volume. Its spec is passed on unchanged."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Opaque = Opaque(b"{}")
+
+
+class EphemeralVolumeSource(Struct, frozen=True):
+    volumeClaimTemplate: PersistentVolumeClaimTemplate | None = None
+
+
 class Volume(Struct, frozen=True):
     name: str = ""
     persistentVolumeClaim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
 
 
 class Toleration(Struct, frozen=True):
@@ -189,8 +201,13 @@ class ContainerStateTerminated(Struct, frozen=True):
     finishedAt: datetime | None = None
 
 
+class ContainerStateWaiting(Struct, frozen=True):
+    reason: str = ""
+
+
 class ContainerState(Struct, frozen=True):
     terminated: ContainerStateTerminated | None = None
+    waiting: ContainerStateWaiting | None = None
 
 
 class ContainerStatus(Struct, frozen=True):
@@ -224,6 +241,7 @@ class PodStatus(Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
     containerStatuses: tuple[ContainerStatus, ...] = ()
     initContainerStatuses: tuple[ContainerStatus, ...] = ()
+    ephemeralContainerStatuses: tuple[ContainerStatus, ...] = ()
     resourceClaimStatuses: tuple[PodResourceClaimStatus, ...] = ()
     extendedResourceClaimStatus: PodExtendedResourceClaimStatus | None = None
 
