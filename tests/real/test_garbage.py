@@ -264,6 +264,7 @@ def test_the_collector_is_refused_nothing_by_rbac(ours: tuple[dict[str, Any], li
 
 
 @pytest.mark.reference
+@pytest.mark.compares("garbage-collector-controller")
 def test_both_managers_leave_the_same(ours: tuple[dict[str, Any], list[Any]]) -> None:
     with RealPlane.start() as plane:
         assert ours[0] == asyncio.run(told(plane, REFERENCE))

@@ -199,6 +199,7 @@ def test_the_controller_is_refused_nothing_by_rbac(ours: tuple[dict[str, Any], l
 
 
 @pytest.mark.reference
+@pytest.mark.compares("namespace-controller")
 def test_both_managers_say_and_leave_the_same(ours: tuple[dict[str, Any], list[Any]]) -> None:
     with RealPlane.start() as plane:
         assert ours[0] == asyncio.run(told(plane, REFERENCE))

@@ -320,6 +320,7 @@ def ours(plane: RealPlane, reference: dict[str, Any]) -> dict[str, Any]:
     return asyncio.run(judged(plane, "steersman"))
 
 
+@pytest.mark.compares("validatingadmissionpolicy-status-controller")
 @pytest.mark.parametrize("name", POLICIES)
 def test_both_managers_find_the_same_wrong(
     name: str, ours: dict[str, Any], reference: dict[str, Any]

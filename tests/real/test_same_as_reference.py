@@ -19,7 +19,16 @@ from tests.harness.envtest import Binary, RealPlane
 
 REFERENCE: Binary = "kube-controller-manager"
 
-pytestmark = pytest.mark.reference
+pytestmark = [
+    pytest.mark.reference,
+    pytest.mark.compares(
+        "deployment-controller",
+        "replicaset-controller",
+        "replicationcontroller-controller",
+        "serviceaccount-controller",
+        "ttl-after-finished-controller",
+    ),
+]
 
 
 def load(name: str) -> ModuleType:

@@ -37,6 +37,7 @@ VERBS = (
     RUN,
     Verb("up", "run a control plane on this machine, for kubectl and every other client"),
     Verb("node", "fail, recover and reboot simulated nodes; drain and list nodes"),
+    Verb("controllers", "list the controllers: defaults, feature gates, flags, rights and tests"),
     Verb("demo", "run a Deployment through ten minutes of cluster time in a second, without a cluster"),
     Verb("explore", "run scenarios under injected faults and compare their end states"),
     Verb("snapshot", "save the data directory of an embedded server to a file, or restore it"),
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of ``steersman``."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help", "help"):
-        print(HEAD, *(f"  {verb.name:<10} {verb.help}" for verb in VERBS), "", TAIL, sep="\n")
+        print(HEAD, *(f"  {verb.name:<11} {verb.help}" for verb in VERBS), "", TAIL, sep="\n")
         return 0
     for verb in VERBS:
         if verb.name == words[0].removeprefix("--"):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
 
 from steersman.api.go_quote import quote
 from steersman.controllers import CONTROLLERS
@@ -11,65 +14,31 @@ from steersman.intent.controller import Controller, Settings
 from steersman.intent.settings import DEFAULTS
 from steersman.manager.flags import UsageError, closest
 
-_TABLE = """
-    bootstrap-signer-controller bootstrapsigner
-    certificatesigningrequest-approving-controller csrapproving
-    certificatesigningrequest-cleaner-controller csrcleaner
-    certificatesigningrequest-signing-controller csrsigning
-    cloud-node-lifecycle-controller cloud-node-lifecycle
-    clusterrole-aggregation-controller clusterrole-aggregation
-    cronjob-controller cronjob
-    daemonset-controller daemonset
-    deployment-controller deployment
-    device-taint-eviction-controller
-    disruption-controller disruption
-    endpoints-controller endpoint
-    endpointslice-controller endpointslice
-    endpointslice-mirroring-controller endpointslicemirroring
-    ephemeral-volume-controller ephemeral-volume
-    garbage-collector-controller garbagecollector
-    horizontal-pod-autoscaler-controller horizontalpodautoscaling
-    job-controller job
-    kube-apiserver-serving-clustertrustbundle-publisher-controller
-    legacy-serviceaccount-token-cleaner-controller legacy-service-account-token-cleaner
-    namespace-controller namespace
-    node-ipam-controller nodeipam
-    node-lifecycle-controller nodelifecycle
-    node-route-controller route
-    persistentvolume-attach-detach-controller attachdetach
-    persistentvolume-binder-controller persistentvolume-binder
-    persistentvolume-expander-controller persistentvolume-expander
-    persistentvolume-protection-controller pv-protection
-    persistentvolumeclaim-protection-controller pvc-protection
-    pod-garbage-collector-controller podgc
-    podcertificaterequest-cleaner-controller
-    podgroup-protection-controller
-    replicaset-controller replicaset
-    replicationcontroller-controller replicationcontroller
-    resourceclaim-controller resource-claim-controller
-    resourcepoolstatusrequest-controller
-    resourcequota-controller resourcequota
-    root-ca-certificate-publisher-controller root-ca-cert-publisher
-    selinux-warning-controller
-    service-cidr-controller
-    service-lb-controller service
-    serviceaccount-controller serviceaccount
-    serviceaccount-token-controller serviceaccount-token
-    statefulset-controller statefulset
-    storage-version-migrator-controller svm
-    storageversion-garbage-collector-controller storage-version-gc
-    taint-eviction-controller
-    token-cleaner-controller tokencleaner
-    ttl-after-finished-controller ttl-after-finished
-    ttl-controller ttl
-    validatingadmissionpolicy-status-controller
-    volumeattributesclass-protection-controller
-"""
-KNOWN: dict[str, tuple[str, ...]] = {
-    name: tuple(aliases) for name, *aliases in map(str.split, _TABLE.strip().splitlines())
-}
+
+class KnownController(msgspec.Struct, frozen=True):
+    """A controller as kube-controller-manager 1.36 lists it: a line of ``controllers.tsv``."""
+
+    name: str
+    aliases: tuple[str, ...]
+    default: Literal["on", "off", "cloud"]
+    """``off``: it runs where ``--controllers`` names it. ``cloud``: it runs where there is a cloud provider."""
+    gates: tuple[str, ...]
+    """The feature gates it needs."""
+    service_account: str
+
+
+def _known() -> Iterator[KnownController]:
+    rows = (Path(__file__).parent / "controllers.tsv").read_text("utf-8").splitlines()[1:]
+    for name, aliases, default, gates, account in (row.split("\t") for row in rows):
+        when = cast("Literal['on', 'off', 'cloud']", default)
+        yield KnownController(name, tuple(aliases.split()), when, tuple(gates.split()), account)
+
+
+KNOWN_CONTROLLERS: tuple[KnownController, ...] = tuple(_known())
+"""Every controller of kube-controller-manager 1.36, by name."""
+KNOWN: dict[str, tuple[str, ...]] = {each.name: each.aliases for each in KNOWN_CONTROLLERS}
 """Every controller name of kube-controller-manager 1.36, with its aliases."""
-OFF = ("bootstrap-signer-controller", "selinux-warning-controller", "token-cleaner-controller")
+OFF = tuple(each.name for each in KNOWN_CONTROLLERS if each.default == "off")
 """Controllers disabled by default."""
 
 
