@@ -14,22 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any, TypeAlias
 
-import msgspec
-
+from steersman.api.kinds.struct import EMPTY as EMPTY
+from steersman.api.kinds.struct import Opaque as Opaque
+from steersman.api.kinds.struct import Struct as Struct
+from steersman.api.kinds.volume_sources import (
+    AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
+    AzureFileVolumeSource,
+    CinderVolumeSource,
+    CSIVolumeSource,
+    FCVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    PortworxVolumeSource,
+    VsphereVirtualDiskVolumeSource,
+)
 from steersman.api.scheme import Key, Kind, register
-
-EMPTY: Mapping[str, Any] = MappingProxyType({})
-"""The shared empty map, used as default to save memory."""
-
-Opaque: TypeAlias = msgspec.Raw
-
-
-class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Base of all API structs: immutable, untracked by the garbage collector, defaults are not encoded."""
-
 
 # -- metadata ---------------------------------------------------------------------------------
 
@@ -153,6 +153,15 @@ class Volume(Struct, frozen=True):
     name: str = ""
     persistentVolumeClaim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
+    awsElasticBlockStore: AWSElasticBlockStoreVolumeSource | None = None
+    azureDisk: AzureDiskVolumeSource | None = None
+    azureFile: AzureFileVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
+    fc: FCVolumeSource | None = None
+    gcePersistentDisk: GCEPersistentDiskVolumeSource | None = None
+    portworxVolume: PortworxVolumeSource | None = None
+    vsphereVolume: VsphereVirtualDiskVolumeSource | None = None
 
 
 class Toleration(Struct, frozen=True):

@@ -33,10 +33,21 @@ class NodeCondition(Condition, frozen=True):
     lastHeartbeatTime: datetime | None = None
 
 
+class AttachedVolume(Struct, frozen=True):
+    """Both fields are always encoded, as upstream does."""
+
+    name: str
+    devicePath: str
+
+
 class NodeStatus(Struct, frozen=True):
     allocatable: Mapping[str, str] = EMPTY
     addresses: tuple[NodeAddress, ...] = ()
     conditions: tuple[NodeCondition, ...] = ()
+    volumesAttached: tuple[AttachedVolume, ...] = ()
+    """The volumes that the attach/detach controller reports as attached, by their unique names."""
+    volumesInUse: tuple[str, ...] = ()
+    """The volumes that the kubelet has mounted or is about to mount, by their unique names."""
 
 
 class Node(Object, frozen=True):

@@ -1,4 +1,4 @@
-"""Views of PersistentVolumes, PersistentVolumeClaims and their classes.
+"""Views of PersistentVolumes, PersistentVolumeClaims, their classes and attachments, and of CSI drivers.
 
 The views of volumes and claims have every field, because controllers that may only ``update`` them put them back
 whole. Fields that no controller reads are `Unread`: they are passed on as they came.
@@ -11,6 +11,21 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from steersman.api.kinds import EMPTY, Condition, LabelSelector, Object, ObjectReference, Struct
+from steersman.api.kinds.volume_sources import (
+    AWSElasticBlockStoreVolumeSource,
+    AzureDiskVolumeSource,
+    AzureFilePersistentVolumeSource,
+    CinderPersistentVolumeSource,
+    CSIPersistentVolumeSource,
+    FCVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    HostPathVolumeSource,
+    ISCSIPersistentVolumeSource,
+    LocalVolumeSource,
+    NFSVolumeSource,
+    PortworxVolumeSource,
+    VsphereVirtualDiskVolumeSource,
+)
 from steersman.api.scheme import Kind, register
 
 Unread: TypeAlias = Any
@@ -18,115 +33,6 @@ Unread: TypeAlias = Any
 
 Quantities: TypeAlias = Mapping[str, str | int | float]
 """Amounts as they were written, by resource name."""
-
-
-# -- sources of volumes -----------------------------------------------------------------------
-
-
-class SecretReference(Struct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-
-
-class AWSElasticBlockStoreVolumeSource(Struct, frozen=True):
-    volumeID: str = ""
-    fsType: str = ""
-    partition: int = 0
-    readOnly: bool = False
-
-
-class AzureDiskVolumeSource(Struct, frozen=True):
-    diskName: str = ""
-    diskURI: str = ""
-    cachingMode: str | None = None
-    fsType: str | None = None
-    kind: str | None = None
-    readOnly: bool | None = None
-
-
-class AzureFilePersistentVolumeSource(Struct, frozen=True):
-    secretName: str = ""
-    secretNamespace: str | None = None
-    shareName: str = ""
-    readOnly: bool = False
-
-
-class CinderPersistentVolumeSource(Struct, frozen=True):
-    volumeID: str = ""
-    fsType: str = ""
-    readOnly: bool = False
-    secretRef: SecretReference | None = None
-
-
-class CSIPersistentVolumeSource(Struct, frozen=True):
-    driver: str = ""
-    volumeHandle: str = ""
-    fsType: str = ""
-    readOnly: bool = False
-    volumeAttributes: Mapping[str, str] = EMPTY
-    controllerExpandSecretRef: SecretReference | None = None
-    controllerPublishSecretRef: SecretReference | None = None
-    nodeExpandSecretRef: SecretReference | None = None
-    nodePublishSecretRef: SecretReference | None = None
-    nodeStageSecretRef: SecretReference | None = None
-
-
-class FCVolumeSource(Struct, frozen=True):
-    fsType: str = ""
-    lun: int | None = None
-    readOnly: bool = False
-    targetWWNs: tuple[str, ...] = ()
-    wwids: tuple[str, ...] = ()
-
-
-class GCEPersistentDiskVolumeSource(Struct, frozen=True):
-    pdName: str = ""
-    fsType: str = ""
-    partition: int = 0
-    readOnly: bool = False
-
-
-class HostPathVolumeSource(Struct, frozen=True):
-    path: str = ""
-    type: str | None = None
-
-
-class ISCSIPersistentVolumeSource(Struct, frozen=True):
-    targetPortal: str = ""
-    iqn: str = ""
-    lun: int = 0
-    iscsiInterface: str = ""
-    fsType: str = ""
-    readOnly: bool = False
-    portals: tuple[str, ...] = ()
-    chapAuthDiscovery: bool = False
-    chapAuthSession: bool = False
-    initiatorName: str | None = None
-    secretRef: SecretReference | None = None
-
-
-class LocalVolumeSource(Struct, frozen=True):
-    path: str = ""
-    fsType: str | None = None
-
-
-class NFSVolumeSource(Struct, frozen=True):
-    server: str = ""
-    path: str = ""
-    readOnly: bool = False
-
-
-class PortworxVolumeSource(Struct, frozen=True):
-    volumeID: str = ""
-    fsType: str = ""
-    readOnly: bool = False
-
-
-class VsphereVirtualDiskVolumeSource(Struct, frozen=True):
-    volumePath: str = ""
-    fsType: str = ""
-    storagePolicyID: str = ""
-    storagePolicyName: str = ""
 
 
 # -- volumes ----------------------------------------------------------------------------------
@@ -266,6 +172,62 @@ class VolumeAttributesClass(Object, frozen=True):
     parameters: Mapping[str, str] = EMPTY
 
 
+# -- attachments and CSI drivers --------------------------------------------------------------
+
+
+class VolumeAttachmentSource(Struct, frozen=True):
+    persistentVolumeName: str | None = None
+    inlineVolumeSpec: PersistentVolumeSpec | None = None
+
+
+class VolumeAttachmentSpec(Struct, frozen=True):
+    attacher: str = ""
+    nodeName: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeError(Struct, frozen=True):
+    message: str = ""
+    time: datetime | None = None
+
+
+class VolumeAttachmentStatus(Struct, frozen=True):
+    attached: bool = False
+    attachError: VolumeError | None = None
+    detachError: VolumeError | None = None
+
+
+class VolumeAttachment(Object, frozen=True):
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()
+
+
+class CSIDriverSpec(Struct, frozen=True):
+    attachRequired: bool | None = None
+
+
+class CSIDriver(Object, frozen=True):
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class VolumeNodeResources(Struct, frozen=True):
+    count: int | None = None
+
+
+class CSINodeDriver(Struct, frozen=True):
+    name: str = ""
+    nodeID: str = ""
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(Struct, frozen=True):
+    drivers: tuple[CSINodeDriver, ...] | None = None
+
+
+class CSINode(Object, frozen=True):
+    spec: CSINodeSpec = CSINodeSpec()
+
+
 PERSISTENTVOLUMES = register(Kind("", "v1", "PersistentVolume", "persistentvolumes", False, PersistentVolume))
 PERSISTENTVOLUMECLAIMS = register(
     Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, PersistentVolumeClaim)
@@ -281,3 +243,8 @@ VOLUMEATTRIBUTESCLASSES = register(
         VolumeAttributesClass,
     )
 )
+VOLUMEATTACHMENTS = register(
+    Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", False, VolumeAttachment)
+)
+CSIDRIVERS = register(Kind("storage.k8s.io", "v1", "CSIDriver", "csidrivers", False, CSIDriver))
+CSINODES = register(Kind("storage.k8s.io", "v1", "CSINode", "csinodes", False, CSINode))
