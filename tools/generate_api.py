@@ -4,8 +4,9 @@
     python tools/generate_api.py --from-server swagger.json          from a file
     python tools/generate_api.py --from-server http://127.0.0.1:8001 from a live server, by kubectl proxy
 
-Both sources give the same files for the same release. Two files beside this script have what the sources lack:
-``resources.txt`` (the served resources) and ``presence.txt`` (the presence of fields, see below).
+Both sources give the same files for the same release. Three files beside this script have what the sources lack:
+``resources.txt`` (the served resources), ``gated_resources.txt`` (those that a feature gate adds) and ``presence.txt``
+(the presence of fields, see below).
 
 **Absent, null and zero.** Encoding a decoded document gives the same document, as Kubernetes would encode it.
 Every field has a default, so any document decodes. A field has one of four presences:
@@ -100,7 +101,7 @@ class Nested{name}({name}, frozen=True):
 
 
 class Row(NamedTuple):
-    """A line of ``resources.txt``."""
+    """A line of ``resources.txt`` or ``gated_resources.txt``."""
 
     api_version: str
     path: str
@@ -110,6 +111,7 @@ class Row(NamedTuple):
     short_names: str
     categories: str
     verbs: str
+    gate: str = ""
 
     @property
     def group(self) -> str:
@@ -127,8 +129,8 @@ def table_lines(path: Path) -> Iterator[list[str]]:
             yield line.split()
 
 
-def read_resources() -> tuple[Row, ...]:
-    return tuple(Row(*words) for words in table_lines(HERE / "resources.txt"))
+def read_resources(name: str = "resources.txt") -> tuple[Row, ...]:
+    return tuple(Row(*words) for words in table_lines(HERE / name))
 
 
 def read_presence() -> dict[tuple[str, str], Presence]:
@@ -435,20 +437,25 @@ def table_source(
     out = [f'"""What is served, as discovery tells it. {NOTE}"""', "from __future__ import annotations", ""]
     out += ["from steersman.api.generated import Resource, Subresource", ""]
     out += [f"{name} = {words(merge)!r}" for merge, name in VERBS.items()]
-    out += ["", "RESOURCES: tuple[Resource, ...] = ("]
-    for row in rows:
-        if "/" in row.path:
-            continue
+
+    def resource_source(row: Row) -> str:
         subresources = [
             subresource_source(sub)
             for sub in rows
             if sub[0] == row[0] and sub.path.startswith(f"{row.path}/")
         ]
-        out.append(
+        return (
             f"Resource({row.group!r}, {row.version!r}, {row.kind!r}, {row.path!r}, {row.singular!r},"
             f" {row.scope == 'namespaced'}, {words(row.short_names)!r}, {words(row.categories)!r},"
-            f" {verbs(row)}, ({''.join(f'{item},' for item in subresources)}), {modules[row.api_version]!r}),"
+            f" {verbs(row)}, ({''.join(f'{item},' for item in subresources)}), {modules[row.api_version]!r}"
+            f"{f', {row.gate!r}' if row.gate else ''}),"
         )
+
+    whole = [row for row in rows if "/" not in row.path]
+    out += ["", "RESOURCES: tuple[Resource, ...] = ("]
+    out += [resource_source(row) for row in whole if not row.gate]
+    out += [")", "", "GATED: tuple[Resource, ...] = ("]
+    out += [resource_source(row) for row in whole if row.gate]
     out += [")", "", "BODIES: dict[tuple[str, str, str], str] = {"]
     out += [f"{kind!r}: {module!r}," for kind, module in sorted(bodies.items())]
     return "\n".join(
@@ -458,14 +465,16 @@ def table_source(
 
 def generate(definitions: Definitions) -> dict[str, str]:
     """The generated files: name -> text."""
-    rows = read_resources()
-    api_versions = {row.api_version for row in rows}
+    rows = read_resources() + read_resources("gated_resources.txt")
+    api_versions = {row.api_version for row in rows if not row.gate}
     resources = {(row.group, row.version, row.kind) for row in rows if "/" not in row.path}
     roots: dict[str, tuple[str, str, str]] = {}
     for name, schema in definitions.items():
         # DeleteOptions and WatchEvent belong to every group; those of the core group are used for all.
         kinds = [
-            kind for kind in group_version_kinds(schema) if "/".join(kind[:2]).lstrip("/") in api_versions
+            kind
+            for kind in group_version_kinds(schema)
+            if kind in resources or "/".join(kind[:2]).lstrip("/") in api_versions
         ]
         if kinds and not is_list(schema):
             roots[name] = min(kinds)

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from steersman.api.generated import resources
+from steersman.api.generated import gated_resources, resources
 from steersman.api.generated.table import BODIES
 
 OUT = Path(__file__).parent.parent / "src" / "steersman" / "server" / "codec" / "protobuf" / "fields.json"
@@ -159,7 +159,7 @@ def is_json_scalar(field: Field) -> bool:
 def field_table(messages: Messages) -> dict[str, dict[str, list[object]]]:
     """The rows of all messages that are reachable from the kinds."""
     by_short = {short_name(name): name for name in sorted(messages) if "_v" in short_name(name)}
-    roots = sorted({f"{resource.module}.{resource.kind}" for resource in resources()})
+    roots = sorted({f"{resource.module}.{resource.kind}" for resource in (*resources(), *gated_resources())})
     roots += sorted(f"{module}.{kind}" for (_, _, kind), module in BODIES.items())
     roots.append("meta_v1.DeleteOptions")
     rows_by_message: dict[str, dict[str, list[object]]] = {}

@@ -21,14 +21,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.api import kinds
-from steersman.api.generated import Resource, load, resource, resources
+from steersman.api.generated import Resource, gated_resources, load, resource, resources
 from steersman.api.generated.merge import Field, Merge, atomic, field_type, fields_of, merge_of
 from steersman.api.kinds import Struct
 from steersman.api.kinds.storage import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, VOLUMEATTRIBUTESCLASSES
 from steersman.api.scheme import Key, Kind, encode, kind_of
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted({each.module for each in resources()} | {"meta_v1"})
+KNOWN = (*resources(), *gated_resources())
+MODULES = sorted({each.module for each in KNOWN} | {"meta_v1"})
 META = {"name": "web", "namespace": "shop", "uid": "ad185eac", "creationTimestamp": "2026-11-15T20:34:29Z"}
 CONTAINER = {
     "name": "web",
@@ -570,7 +571,7 @@ def some(type_: type[Struct], depth: int) -> st.SearchStrategy[Struct]:
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_any_object_of_any_kind_survives_the_wire(data: st.DataObject) -> None:
-    found = data.draw(st.sampled_from(resources()))
+    found = data.draw(st.sampled_from(KNOWN))
     kind = load(found.group, found.version, found.kind)
     obj = data.draw(some(kind.type, 5))
     first = encode(kind, obj)
@@ -628,7 +629,7 @@ def test_names_python_cannot_have_are_bent_and_the_wire_keeps_them() -> None:
 # -- resources ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("found", resources(), ids=lambda found: f"{found.api_version}/{found.plural}")
+@pytest.mark.parametrize("found", KNOWN, ids=lambda found: f"{found.api_version}/{found.plural}")
 def test_a_resource_loads_with_its_path_and_its_objects_know_their_kind(found: Resource) -> None:
     kind = load(found.group, found.version, found.kind)
     root = f"/apis/{found.api_version}" if found.group else f"/api/{found.version}"

@@ -56,6 +56,18 @@ async def test_a_deployment_becomes_ready_over_http(tmp_path: Path) -> None:
             await until(api, DEPLOYMENTS, "default", "web", lambda found: found.status.readyReplicas == 2)
 
 
+async def test_the_kinds_of_enabled_feature_gates_are_served(tmp_path: Path) -> None:
+    argv = ["--port=0", "--nodes=0", f"--kubeconfig={tmp_path / 'config'}"]
+    for gates, served in ((["--feature-gates=GenericWorkload=true"], True), ([], False)):
+        async with (
+            asyncio.timeout(60),
+            run_control_plane(read([*argv, *gates]), RealClock()) as running,
+            HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api,
+        ):
+            found = await api.discover()
+            assert any(each.name == "podgroups" for each in found.resources) is served
+
+
 async def test_a_load_balancer_gets_an_address_and_keeps_it(tmp_path: Path) -> None:
     def has_address(found: Service) -> bool:
         return [each.ip for each in found.status.loadBalancer.ingress] == ["198.18.0.1"]
@@ -236,6 +248,7 @@ def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:
             ["--max-connections=9", "--max-watches=9"],
             "--max-connections must be more than --max-watches (9), but got 9",
         ),
+        (["--feature-gates=Nonesuch=true"], "unrecognized feature gate: Nonesuch"),
         (["--"], "no command after --"),
         (["--frob"], "unknown flag: --frob"),
     ],

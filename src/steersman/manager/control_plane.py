@@ -6,9 +6,11 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from steersman.api.clock import Clock
 from steersman.api.cloud import CloudProvider, offers
@@ -16,6 +18,7 @@ from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
+from steersman.api.kinds import EMPTY
 from steersman.api.signing_keys import KeySet
 from steersman.client.api import Api
 from steersman.cloud.local import LocalProvider
@@ -77,6 +80,8 @@ class ControlPlaneOptions:
     verbosity: int
     max_connections: int
     max_watches: int
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    """The feature gates that differ from their defaults."""
     command: tuple[str, ...] = ()
 
 
@@ -109,7 +114,8 @@ async def run_control_plane(options: ControlPlaneOptions, clock: Clock) -> Async
 async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack) -> RunningControlPlane:
     supervisor = Supervisor()
     server, boot, durable = _server(options, clock, stack, supervisor)
-    loops = controllers(server) if options.controllers else ()
+    server.registry.enable(gate for gate, on in options.gates.items() if on)
+    loops = controllers(server, options.gates) if options.controllers else ()
     without = () if any(each.name == TAINT_REMOVER for each in loops) else ("TaintNodesByCondition",)
     authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert, disabled_plugins=without)
     if options.nodes:
@@ -157,13 +163,13 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     return RunningControlPlane(api_server.url, path, server, len(loops), supervisor.failed)
 
 
-def controllers(server: Server) -> tuple[Controller[Any], ...]:
+def controllers(server: Server, gates: Mapping[str, bool] = EMPTY) -> tuple[Controller[Any], ...]:
     """The controllers that kube-controller-manager runs by default, where the server serves what they need."""
-    serves = server.registry.serves
+    serves, settings = server.registry.serves, replace(SETTINGS, gates=gates)
     return tuple(
         one
         for each in select(("*",))
-        if (one := each.configured(SETTINGS)) is not None
+        if (one := each.configured(settings)) is not None
         and all(serves(kind.group, kind.version, kind.plural) for kind in one.required_kinds)
         and (one.cloud is None or offers(_cloud(), one.cloud))
     )

@@ -219,12 +219,12 @@ FLOAT = Type("float", _float(1.7976931348623157e308), _write_float)
 FLOAT32 = Type("float32", _float(3.4028235677973366e38), _write_float)
 DURATION = Type("duration", parse_duration, format_duration)
 STRINGS = Type("strings", _read_strings, _write_strings, many=True)
+GATES = Type("colonSeparatedMultimapStringString", _read_components, _write_components, many=True)
 TYPES = (
-    *(BOOL, STRING, INT, INT32, FLOAT, FLOAT32, DURATION, STRINGS),
+    *(BOOL, STRING, INT, INT32, FLOAT, FLOAT32, DURATION, STRINGS, GATES),
     Type("ip", _read_ip),
     Type("int32Slice", _read_numbers, _write_numbers, many=True),
     Type("stringToString", _read_pairs, _write_pairs, many=True),
-    Type("colonSeparatedMultimapStringString", _read_components, _write_components, many=True),
     Type("namedCertKey", _read_named, _write_named, many=True),
     Type("quantity", _read_quantity),
     Type("Level", _read_level),

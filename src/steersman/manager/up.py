@@ -20,7 +20,8 @@ from steersman.api.clock import Clock, RealClock
 from steersman.http.limits import Limits
 from steersman.manager import logs, process
 from steersman.manager.control_plane import ControlPlaneOptions, RunningControlPlane, run_control_plane
-from steersman.manager.flag_types import BOOL, FLOAT, INT, STRING
+from steersman.manager.feature_gates import read_features
+from steersman.manager.flag_types import BOOL, FLOAT, GATES, INT, STRING
 from steersman.manager.flags import Option, UsageError, parse, usage
 from steersman.manager.supervisor import ComponentFailed
 from steersman.server.http.watch_registry import MAX_WATCHES
@@ -56,6 +57,14 @@ OPTIONS = (
         INT,
         MAX_WATCHES,
         "Number of watches over HTTP. Others are refused with 429 (Too Many Requests).",
+        "Up",
+    ),
+    Option(
+        "feature-gates",
+        GATES,
+        (),
+        "Features of kube-controller-manager to turn on or off, as NAME=true, with commas between them. The API server "
+        "serves the kinds of those that are on.",
         "Up",
     ),
     Option("v", INT, 0, "Log verbosity, from 0 to 10.", "Up", "v"),
@@ -105,6 +114,7 @@ def read(argv: Sequence[str]) -> ControlPlaneOptions:
         verbosity=values["v"],
         max_connections=values["max-connections"],
         max_watches=values["max-watches"],
+        gates=read_features({**values, "emulated-version": (), "min-compatibility-version": ()}).overrides(),
         command=command,
     )
 

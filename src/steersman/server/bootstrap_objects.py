@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime
 from ipaddress import ip_network
 from typing import Any
@@ -140,7 +141,7 @@ def _create_missing(server: Server, group: str, plural: str, namespace: str, obj
 def install_roles(server: Server) -> None:
     """Creates what is missing of the roles and bindings that a fresh server has."""
     # Imported when needed: worlds without RBAC have no use for the rules.
-    from steersman.server.auth.bootstrap_policy import reconcile
+    from steersman.server.auth.bootstrap_policy import gated_policy, reconcile
     from steersman.server.auth.rbac import GROUP, Policy
 
     def find(obj: Policy) -> Policy | None:
@@ -150,7 +151,8 @@ def install_roles(server: Server) -> None:
         )
         return found
 
-    for operation, obj in reconcile(find):
+    steps = itertools.chain(reconcile(find), reconcile(find, gated_policy(server.registry.gates)))
+    for operation, obj in steps:
         resource = server.registry.find(GROUP, "v1", kind_of(obj).plural)
         namespace, name = obj.metadata.namespace, obj.metadata.name
         if operation == "update":

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 import yaml
 
-from steersman.api.generated import load, resources
+from steersman.api.generated import gated_resources, load, resources
 from steersman.api.scheme import Kind, encode, kind_of
 from steersman.server.server import Server
 from steersman.server.storage.watch import Selection
@@ -69,7 +69,7 @@ def kind_of_object(server: Server, obj: object) -> Kind[Any]:
 def _built_in() -> dict[str, tuple[str, str, str]]:
     """Built-in kinds by every name; the first in the order of discovery has it."""
     names: dict[str, tuple[str, str, str]] = {}
-    for row in resources():
+    for row in (*resources(), *gated_resources()):
         full = (f"{row.plural}.{row.group}", f"{row.kind}.{row.group}") if row.group else ()
         exact = f"{row.plural}.{row.version}.{row.group}".rstrip(".")
         for name in (row.kind, row.plural, row.singular, *row.short_names, *full, exact):
@@ -82,7 +82,7 @@ def _of_type(type_: type) -> Kind[Any]:
         return kind_of(type_())
     except (LookupError, TypeError):
         module = type_.__module__.rpartition(".")[2]
-        for row in resources():
+        for row in (*resources(), *gated_resources()):
             if (row.module, row.kind) == (module, type_.__name__):
                 return load(row.group, row.version, row.kind)
     raise LookupError(f"{type_.__qualname__} is not a registered Kubernetes type")

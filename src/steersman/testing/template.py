@@ -183,6 +183,7 @@ def template(wanted: Plan) -> World:
 def _ready(wanted: Plan) -> World:
     plugins = RbacPlugins(admission.default().without(*wanted.missing).plugins)
     world = World(0, start=wanted.start, shuffle=wanted.shuffle, journal=wanted.journal, plugins=plugins)
+    world.server.registry.enable(gate for gate, on in wanted.gates.items() if on)
     install_roles(world.server)
     rights = authorizer(world.server)
     controllers, history = wanted.configured(world.server), History(world.server)

@@ -17,7 +17,7 @@ from steersman.api.generated.rbac_v1 import (
 )
 from steersman.api.scheme import kind_of
 from steersman.server.auth.attributes import Attributes
-from steersman.server.auth.bootstrap_policy import aggregate_roles, bootstrap_policy
+from steersman.server.auth.bootstrap_policy import aggregate_roles, bootstrap_policy, gated_policy
 from steersman.server.auth.rbac import RBACAuthorizer
 from steersman.server.auth.users import ANONYMOUS, User, service_account_user
 
@@ -117,3 +117,17 @@ def test_the_policy_allows_what_a_fresh_server_does(asked: Attributes, allowed: 
         # The groups of all accounts, as authentication gives them.
         assert "system:serviceaccounts" in user.groups
     assert policy.authorize(asked).allowed is allowed
+
+
+def test_a_feature_gate_adds_the_rights_of_its_controller() -> None:
+    account = service_account_user("kube-system", "podgroup-protection-controller", "")
+
+    def may(verb: str, *gates: str) -> bool:
+        rights = RBACAuthorizer([*bootstrap_policy(), *gated_policy(frozenset(gates))])
+        asked = Attributes(account, verb, "scheduling.k8s.io", "podgroups", namespace="a")
+        return rights.authorize(asked).allowed
+
+    assert may("update", "GenericWorkload")
+    assert not may("update")
+    # It has no more than it needs: the finalizer goes with an update, not with a patch.
+    assert not may("patch", "GenericWorkload")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steersman.api.generated import resources
+from steersman.api.generated import gated_resources, resources
 from steersman.server.codec.convert import to_struct
 from steersman.server.defaulting import LOADERS, default_for, no_defaults
 from steersman.server.registry.resources import Registry
@@ -44,7 +44,7 @@ def test_what_is_whole_is_given_back_as_it_is(row: Any) -> None:
 
 @pytest.mark.parametrize("key", LOADERS, ids="/".join)
 def test_each_kind_that_has_defaults_is_served_and_finds_them(key: tuple[str, str]) -> None:
-    rows = [row for row in resources() if (row.group, row.kind) == key]
+    rows = [row for row in (*resources(), *gated_resources()) if (row.group, row.kind) == key]
     assert rows
     assert all(default_for(row.group, row.kind, row.version) is not no_defaults for row in rows)
 

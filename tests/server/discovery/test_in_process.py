@@ -51,6 +51,15 @@ def shown(found: DiscoveryResult) -> list[tuple[Any, ...]]:
     )
 
 
+def test_kinds_of_enabled_gates_are_among_them() -> None:
+    with World(1) as world:
+        world.server.registry.enable(["GenericWorkload"])
+        found = shown(world.run(world.api().discover()))
+        assert found == shown(documents(world))
+        assert ("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups", True) in [row[:5] for row in found]
+        assert not any(row[1] == "v1alpha3" for row in found)
+
+
 def test_it_is_what_the_documents_say_before_and_after_a_definition() -> None:
     with World(1) as world:
         api = world.api()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.generated import load, resources
+from steersman.api.generated import gated_resources, load, resources
 from steersman.api.generated.core_v1 import Endpoints
 from steersman.api.generated.networking_v1 import Ingress
 from steersman.server.tables import printer_for
@@ -27,7 +27,9 @@ def cells(api_version: str, kind: str, **document: Any) -> list[Any]:
     return list(printer_for(found.resource).cells(obj, NOW))
 
 
-@pytest.mark.parametrize("row", resources(), ids=lambda row: f"{row.plural}.{row.group}")
+@pytest.mark.parametrize(
+    "row", [*resources(), *gated_resources()], ids=lambda row: f"{row.plural}.{row.group}"
+)
 def test_an_object_with_nothing_in_it_fills_every_column(row: Any) -> None:
     kind = load(row.group, row.version, row.kind)
     if "list" not in row.verbs:
@@ -226,3 +228,70 @@ def test_an_ingress_names_three_hosts_and_counts_the_rules_after_them(hosts: lis
         more = more or len(named) == 3
         named += [host] if host and not more else []
     assert text == (",".join(named) + (f" + {len(hosts) - 3} more..." if more else "") if named else "*")
+
+
+@pytest.mark.parametrize(
+    ("spec", "conditions", "expected"),
+    [
+        ({"schedulingPolicy": {"basic": {}}}, [], ["Basic", "<none>", "Pending"]),
+        (
+            {"schedulingPolicy": {"gang": {"minCount": 2}}},
+            [{"type": "PodGroupScheduled", "status": "True"}],
+            ["Gang", "<none>", "Scheduled"],
+        ),
+        (
+            {"podGroupTemplateRef": {"workload": {"workloadName": "train"}}},
+            [{"type": "PodGroupScheduled", "status": "False"}],
+            ["Basic", "train", "Unschedulable"],
+        ),
+        (
+            {},
+            [
+                {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"},
+                {"type": "PodGroupScheduled", "status": "True"},
+            ],
+            ["Basic", "<none>", "PreemptionByScheduler"],
+        ),
+    ],
+)
+def test_a_pod_group_shows_its_policy_and_status(spec: Any, conditions: Any, expected: list[str]) -> None:
+    shown = cells("scheduling.k8s.io/v1alpha2", "PodGroup", spec=spec, status={"conditions": conditions})
+    assert shown[1:] == [*expected, "4h"]
+
+
+_POOLS = [
+    {"totalDevices": 4, "availableDevices": 1, "allocatedDevices": 3, "unavailableDevices": 0},
+    {"totalDevices": 2, "availableDevices": 2, "allocatedDevices": 0, "unavailableDevices": 0},
+    {"validationError": "pool is incomplete"},
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (None, ["-", "-", "-", "-", "-", 0, "Pending", "<none>"]),
+        (
+            {"poolCount": 3, "pools": _POOLS, "conditions": [("Complete", "True")]},
+            ["6", "3", "3", "0", "1", 3, "Complete", "4h"],
+        ),
+        (
+            {"poolCount": 7, "pools": _POOLS[:1], "conditions": [("Complete", "True")]},
+            ["4", "1", "3", "0", "0", 7, "Complete (1/7 pools)", "4h"],
+        ),
+        (
+            {"poolCount": 0, "conditions": [("Failed", "True")]},
+            ["-", "-", "-", "-", "-", 0, "Failed", "<none>"],
+        ),
+        ({"poolCount": 0, "conditions": []}, ["0", "0", "0", "0", "0", 0, "Pending", "<none>"]),
+    ],
+)
+def test_a_request_for_the_status_of_pools_shows_their_sums(status: Any, expected: list[Any]) -> None:
+    if status is not None:
+        listed = [
+            {"type": type_, "status": is_, "lastTransitionTime": HOUR_AGO}
+            for type_, is_ in status["conditions"]
+        ]
+        status = {**status, "conditions": listed}
+    spec = {"driver": "gpu.example.com"}
+    shown = cells("resource.k8s.io/v1alpha3", "ResourcePoolStatusRequest", spec=spec, status=status)
+    assert shown[1:] == ["gpu.example.com", *expected]

@@ -1,5 +1,7 @@
 """Every kind Kubernetes 1.36 serves by default, with every field: frozen structs, a module per group-version.
 
+Some kinds that a feature gate adds are there, too (`gated_resources`).
+
 The modules are made by ``tools/generate_api.py`` and imported when first asked for: `resources` lists what
 there is from a static table, `load` brings in one kind::
 
@@ -44,6 +46,8 @@ class Resource(NamedTuple):
     subresources: tuple[Subresource, ...]
     module: str
     """The module of its struct, in this package."""
+    gate: str = ""
+    """The feature gate that adds it; empty for a resource that is served by default."""
 
     @property
     def api_version(self) -> str:
@@ -51,19 +55,28 @@ class Resource(NamedTuple):
 
 
 def resources() -> tuple[Resource, ...]:
-    """All resources, in the order of discovery: groups by priority, each group's preferred version first."""
+    """All resources served by default, in the order of discovery: groups by priority, each group's preferred version
+    first."""
     from steersman.api.generated.table import RESOURCES
 
     return RESOURCES
 
 
+def gated_resources() -> tuple[Resource, ...]:
+    """The resources that feature gates add, in the order of their names."""
+    from steersman.api.generated.table import GATED
+
+    return GATED
+
+
 @cache
 def _by_kind() -> dict[tuple[str, str, str], Resource]:
-    return {(resource.group, resource.version, resource.kind): resource for resource in resources()}
+    known = (*resources(), *gated_resources())
+    return {(resource.group, resource.version, resource.kind): resource for resource in known}
 
 
 def resource(group: str, version: str, kind: str) -> Resource:
-    """One resource by its kind. Raises `LookupError` for one that is not served by default."""
+    """One resource by its kind. Raises `LookupError` for one that is never served."""
     try:
         return _by_kind()[group, version, kind]
     except KeyError:
@@ -78,7 +91,7 @@ def load(group: str, version: str, kind: str) -> Kind[Any]:
 
     Also knows the kinds that are only ever the body of a request or an answer, such as ``Scale``,
     ``Eviction`` and ``Status``; those have no path of their own and an empty ``plural``. Raises
-    `LookupError` for a kind that is not served by default.
+    `LookupError` for a kind that is never served.
     """
     known = _loaded.get((group, version, kind))
     if known is not None:

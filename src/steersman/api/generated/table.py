@@ -793,6 +793,51 @@ RESOURCES: tuple[Resource, ...] = (
     ),
 )
 
+GATED: tuple[Resource, ...] = (
+    Resource(
+        "resource.k8s.io",
+        "v1alpha3",
+        "ResourcePoolStatusRequest",
+        "resourcepoolstatusrequests",
+        "resourcepoolstatusrequest",
+        False,
+        (),
+        (),
+        _ALL,
+        (Subresource("status", "resource.k8s.io", "v1alpha3", "ResourcePoolStatusRequest", _CHANGE),),
+        "resource_v1alpha3",
+        "DRAResourcePoolStatus",
+    ),
+    Resource(
+        "resource.k8s.io",
+        "v1beta2",
+        "DeviceTaintRule",
+        "devicetaintrules",
+        "devicetaintrule",
+        False,
+        (),
+        (),
+        _ALL,
+        (Subresource("status", "resource.k8s.io", "v1beta2", "DeviceTaintRule", _CHANGE),),
+        "resource_v1beta2",
+        "DRADeviceTaintRules",
+    ),
+    Resource(
+        "scheduling.k8s.io",
+        "v1alpha2",
+        "PodGroup",
+        "podgroups",
+        "podgroup",
+        True,
+        (),
+        (),
+        _ALL,
+        (Subresource("status", "scheduling.k8s.io", "v1alpha2", "PodGroup", _CHANGE),),
+        "scheduling_v1alpha2",
+        "GenericWorkload",
+    ),
+)
+
 BODIES: dict[tuple[str, str, str], str] = {
     ("", "v1", "APIGroup"): "meta_v1",
     ("", "v1", "APIGroupList"): "meta_v1",

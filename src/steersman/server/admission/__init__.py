@@ -23,6 +23,7 @@ from steersman.server.admission.chain import Chain, WebhookWarnings
 from steersman.server.admission.default_classes import DefaultIngressClass, DefaultStorageClass
 from steersman.server.admission.limit_ranger import LimitRanger
 from steersman.server.admission.plugin import Plugin
+from steersman.server.admission.pod_group_protection import PodGroupProtection
 from steersman.server.admission.pod_security import PodSecurity
 from steersman.server.admission.priority import Priority
 from steersman.server.admission.resource_quota import ResourceQuota
@@ -62,6 +63,7 @@ def default(*, cidr: str = CIDR) -> Plugins:
             DefaultTolerationSeconds(),
             DefaultStorageClass(),
             StorageObjectInUseProtection(),
+            PodGroupProtection(),
             PersistentVolumeClaimResize(),
             RuntimeClass(),
             CertificateApproval(),

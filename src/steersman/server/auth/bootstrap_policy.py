@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 
 from steersman.api.generated import load
+from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import (
     AggregationRule,
     ClusterRole,
@@ -20,6 +21,8 @@ from steersman.api.generated.rbac_v1 import (
     PolicyRule,
     Role,
     RoleBinding,
+    RoleRef,
+    Subject,
 )
 from steersman.api.label_selectors import compile_selector
 from steersman.server.auth.rbac import GROUP, Policy
@@ -57,6 +60,79 @@ def bootstrap_policy() -> tuple[Policy, ...]:
         *read.RoleBinding,
     )
     return tuple(map(_with_bootstrap_metadata, rows))
+
+
+# -- feature gates ---------------------------------------------------------------------------
+
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "delete", "deletecollection", "patch", "update")
+_CONTROLLER = "system:controller:"
+
+
+def _rule(verbs: tuple[str, ...], group: str, *resources: str) -> PolicyRule:
+    return PolicyRule(verbs=verbs, apiGroups=(group,), resources=resources)
+
+
+def _gated_rules() -> Mapping[str, Mapping[str, tuple[PolicyRule, ...]]]:
+    """By feature gate and ClusterRole: the rules that the role has while the gate is on."""
+    devices, scheduling = "resource.k8s.io", "scheduling.k8s.io"
+    events = PolicyRule(
+        verbs=("create", "patch", "update"), apiGroups=("", "events.k8s.io"), resources=("events",)
+    )
+    return {
+        "DRADeviceTaintRules": {
+            f"{_CONTROLLER}device-taint-eviction-controller": (
+                _rule(("patch", "update"), devices, "devicetaintrules/status"),
+                _rule(_READ, devices, "devicetaintrules"),
+            )
+        },
+        "DRAResourcePoolStatus": {
+            f"{_CONTROLLER}resourcepoolstatusrequest-controller": (
+                _rule(("delete", *_READ), devices, "resourcepoolstatusrequests"),
+                _rule(("patch", "update"), devices, "resourcepoolstatusrequests/status"),
+                _rule(_READ, devices, "resourceslices"),
+                _rule(_READ, devices, "resourceclaims"),
+                events,
+            )
+        },
+        "DRAWorkloadResourceClaims": {
+            f"{_CONTROLLER}resource-claim-controller": (
+                _rule(_READ, scheduling, "podgroups"),
+                _rule(("patch", "update"), scheduling, "podgroups/status"),
+            )
+        },
+        "GenericWorkload": {
+            "system:aggregate-to-edit": (_rule(_WRITE, scheduling, "podgroups"),),
+            "system:aggregate-to-view": (_rule(_READ, scheduling, "podgroups", "podgroups/status"),),
+            "system:kube-scheduler": (
+                _rule(_READ, scheduling, "podgroups"),
+                _rule(("patch", "update"), scheduling, "podgroups/status"),
+            ),
+            f"{_CONTROLLER}podgroup-protection-controller": (
+                _rule(("get", "list", "update", "watch"), scheduling, "podgroups"),
+                _rule(_READ, "", "pods"),
+            ),
+        },
+    }
+
+
+def gated_policy(gates: frozenset[str]) -> Iterator[Policy]:
+    """The roles and bindings that feature gates add, or add rules to."""
+    for gate, roles in _gated_rules().items():
+        for name, rules in roles.items() if gate in gates else ():
+            yield _with_bootstrap_metadata(ClusterRole(metadata=ObjectMeta(name=name), rules=rules))
+            if name.startswith(_CONTROLLER):
+                account = Subject(
+                    kind="ServiceAccount", name=name.removeprefix(_CONTROLLER), namespace="kube-system"
+                )
+                role = RoleRef(apiGroup=GROUP, kind="ClusterRole", name=name)
+                binding = ClusterRoleBinding(
+                    metadata=ObjectMeta(name=name), roleRef=role, subjects=(account,)
+                )
+                yield _with_bootstrap_metadata(binding)
+
+
+# -- aggregation -----------------------------------------------------------------------------
 
 
 def aggregate_roles(roles: tuple[ClusterRole, ...]) -> tuple[ClusterRole, ...]:

@@ -41,6 +41,12 @@ def _load_core() -> Mapping[GroupKind, Default]:
     return core.DEFAULTS
 
 
+def _load_gated() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import gated
+
+    return gated.DEFAULTS
+
+
 def _load_pods() -> Mapping[GroupKind, Default]:
     from steersman.server.defaulting import pods
 
@@ -104,6 +110,8 @@ LOADERS: Mapping[GroupKind, Loader] = {
     ("rbac.authorization.k8s.io", "RoleBinding"): _load_cluster,
     ("resource.k8s.io", "ResourceClaim"): _load_cluster,
     ("resource.k8s.io", "ResourceClaimTemplate"): _load_cluster,
+    ("resource.k8s.io", "ResourcePoolStatusRequest"): _load_gated,
+    ("scheduling.k8s.io", "PodGroup"): _load_gated,
     ("scheduling.k8s.io", "PriorityClass"): _load_cluster,
     ("storage.k8s.io", "CSIDriver"): _load_cluster,
     ("storage.k8s.io", "CSIStorageCapacity"): _load_cluster,

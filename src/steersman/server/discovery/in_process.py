@@ -23,7 +23,8 @@ _CUSTOM_RESOURCE_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 def discover(registry: Registry) -> DiscoveryResult:
     """All resources that a registry serves. The result is the same until the registry's generation changes."""
-    built_in = _built_in_resources()
+    gated = tuple(_api_resource(row) for row in registry.rows() if row.gate)
+    built_in = (*_built_in_resources(), *gated)
     built_in_versions = {(resource.group, resource.version) for resource in built_in}
     custom = sorted(
         registry.added(),
@@ -52,17 +53,18 @@ def discover(registry: Registry) -> DiscoveryResult:
 
 @cache
 def _built_in_resources() -> tuple[ApiResource, ...]:
-    return tuple(
-        ApiResource(
-            row.group,
-            row.version,
-            row.kind,
-            row.plural,
-            row.namespaced,
-            row.verbs,
-            tuple(subresource.name for subresource in row.subresources),
-        )
-        for row in generated.resources()
+    return tuple(map(_api_resource, generated.resources()))
+
+
+def _api_resource(row: generated.Resource) -> ApiResource:
+    return ApiResource(
+        row.group,
+        row.version,
+        row.kind,
+        row.plural,
+        row.namespaced,
+        row.verbs,
+        tuple(subresource.name for subresource in row.subresources),
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import field
 
 from steersman.api.bounded_cache import MAX_SHORT
-from steersman.api.generated import resources
+from steersman.api.generated import gated_resources, resources
 from steersman.http.request import HttpRequest
 from steersman.http.target import Query, wants_pretty
 from steersman.server.apply.options import manager_name
@@ -99,7 +99,7 @@ _negotiated = lru_cache(maxsize=256)(_negotiate)
 def served_verbs() -> Mapping[tuple[str, str, str, str], tuple[str, ...]]:
     """The verbs of built-in resources by group, version, plural and subresource."""
     found: dict[tuple[str, str, str, str], tuple[str, ...]] = {}
-    for row in resources():
+    for row in (*resources(), *gated_resources()):
         found[row.group, row.version, row.plural, ""] = row.verbs
         for subresource in row.subresources:
             found[row.group, row.version, row.plural, subresource.name] = subresource.verbs

@@ -96,7 +96,7 @@ class _Snapshot:
         metrics = self._server.registry.serves(
             METRICS_RESOURCES[0].group, METRICS_RESOURCES[0].version, METRICS_RESOURCES[0].plural
         )
-        return Discovery(self.custom.values(), metrics=metrics)
+        return Discovery(self.custom.values(), metrics=metrics, built_in=self._server.registry.rows())
 
     @cached_property
     def openapi(self) -> OpenAPI:

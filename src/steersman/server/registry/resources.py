@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,12 +10,12 @@ from msgspec.structs import force_setattr, replace
 
 from steersman.api.errors import NotFound
 from steersman.api.generated import Resource as Row
-from steersman.api.generated import load, resources
+from steersman.api.generated import gated_resources, load, resources
 from steersman.api.generated.apiregistration_v1 import APIService, APIServiceCondition, APIServiceStatus
 from steersman.api.scheme import Kind
 from steersman.server.defaulting import default_for, no_defaults
 from steersman.server.defaulting.core import default_pod_status, default_service_status
-from steersman.server.registry import certificatesigningrequest, core, pod, workloads
+from steersman.server.registry import certificatesigningrequest, core, pod, podgroup, workloads
 from steersman.server.registry.conversion import CONVERTED_VERSIONS, ConvertedVersion
 from steersman.server.registry.strategy import (
     DefaultPropagation,
@@ -70,6 +70,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in resources()}
+        self.gates: frozenset[str] = frozenset()
+        """The feature gates given to `enable`."""
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self._kinds: dict[Kind[Any], Resource] = {}
         self.generation = 0
@@ -97,8 +99,23 @@ class Registry:
                 like = self.find(*converted.stored_as)
                 bare = replace(like.strategy, default=no_defaults, status_default=no_defaults)
                 hub = replace(like, strategy=bare)
-            resource = self._resources[key] = _resource(row, converted, hub)
+            resource = self._resources[key] = _resource(row, converted, hub, self.gates)
         return resource
+
+    def enable(self, gates: Iterable[str]) -> None:
+        """Serves the resources that feature gates add, and the fields of these that others add.
+
+        differs: kube-apiserver serves them if ``--runtime-config`` names their version, besides.
+        """
+        self.gates = frozenset(gates)
+        for row in gated_resources():
+            if row.gate in self.gates:
+                self._rows[row.group, row.version, row.plural] = row
+        self.generation += 1
+
+    def rows(self) -> tuple[Row, ...]:
+        """The built-in resources, in the order of discovery."""
+        return tuple(self._rows.values())
 
     def serves(self, group: str, version: str, plural: str) -> bool:
         """Whether a resource is served."""
@@ -133,11 +150,14 @@ class Registry:
     def fork(self) -> Registry:
         """An independent copy."""
         fork = Registry()
+        fork._rows, fork.gates = dict(self._rows), self.gates
         fork._resources = dict(self._resources)
         return fork
 
 
-def _resource(row: Row, converted: ConvertedVersion | None, hub: Resource | None) -> Resource:
+def _resource(
+    row: Row, converted: ConvertedVersion | None, hub: Resource | None, gates: frozenset[str]
+) -> Resource:
     type_ = load(row.group, row.version, row.kind).type
     id_ = f"{row.plural}.{row.group}" if row.group else row.plural
     return Resource(
@@ -147,7 +167,7 @@ def _resource(row: Row, converted: ConvertedVersion | None, hub: Resource | None
         row.plural,
         row.namespaced,
         type_,
-        _strategy(row, id_, type_),
+        _strategy(row, id_, type_, gates),
         tuple(subresource.name for subresource in row.subresources),
         serve=converted.serve if converted is not None else None,
         store=converted.store if converted is not None else None,
@@ -156,7 +176,7 @@ def _resource(row: Row, converted: ConvertedVersion | None, hub: Resource | None
     )
 
 
-def _strategy(row: Row, id_: str, type_: type[Any]) -> Strategy:
+def _strategy(row: Row, id_: str, type_: type[Any], gates: frozenset[str]) -> Strategy:
     has_status = any(subresource.name == "status" for subresource in row.subresources)
     strategy = Strategy(
         default=default_for(row.group, row.kind, row.version),
@@ -175,7 +195,10 @@ def _strategy(row: Row, id_: str, type_: type[Any]) -> Strategy:
         if any(each.name == "scale" for each in row.subresources)
         else {},
     )
-    return replace(strategy, **_KIND_STRATEGIES.get(id_, {}))
+    by_gates = _GATED_STRATEGIES.get(id_)
+    return replace(
+        strategy, **_KIND_STRATEGIES.get(id_, {}), **(by_gates(gates) if by_gates is not None else {})
+    )
 
 
 # -- status -----------------------------------------------------------------------------------
@@ -187,7 +210,9 @@ _KEPT_BY_STATUS_UPDATE: Mapping[str, tuple[str, ...]] = {
     "flowschemas.flowcontrol.apiserver.k8s.io": _ALL_METADATA,
     "pods": ("ownerReferences",),
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _ALL_METADATA,
+    "devicetaintrules.resource.k8s.io": _ALL_METADATA,
     "resourceclaims.resource.k8s.io": _ALL_METADATA,
+    "resourcepoolstatusrequests.resource.k8s.io": _ALL_METADATA,
     "servicecidrs.networking.k8s.io": _ALL_METADATA,
     "validatingadmissionpolicies.admissionregistration.k8s.io": _ALL_METADATA,
     "volumeattachments.storage.k8s.io": _ALL_METADATA,
@@ -224,6 +249,7 @@ _GENERATION_TESTS: Mapping[str, GenerationTest] = {
     "daemonsets.apps": _spec_changed,
     "deployments.apps": _deployment_changed,
     "deviceclasses.resource.k8s.io": _spec_changed,
+    "devicetaintrules.resource.k8s.io": _spec_changed,
     "endpointslices.discovery.k8s.io": _slice_changed,
     "flowschemas.flowcontrol.apiserver.k8s.io": _spec_changed,
     "ingressclasses.networking.k8s.io": _spec_changed,
@@ -277,6 +303,7 @@ _REQUIRE_RESOURCE_VERSION = frozenset(
         "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "poddisruptionbudgets.policy",
+        "resourcepoolstatusrequests.resource.k8s.io",
         "runtimeclasses.node.k8s.io",
         "validatingadmissionpolicies.admissionregistration.k8s.io",
         "validatingadmissionpolicybindings.admissionregistration.k8s.io",
@@ -425,3 +452,8 @@ _KIND_STRATEGIES: Mapping[str, Mapping[str, Any]] = {
         "status_default": default_service_status,
     },
 }
+
+_GATED_STRATEGIES: Mapping[str, Callable[[frozenset[str]], Mapping[str, Any]]] = {
+    "podgroups.scheduling.k8s.io": podgroup.strategy
+}
+"""Strategies that depend on feature gates, besides that of the resource itself."""

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     )
     from steersman.api.generated.node_v1 import RuntimeClass
     from steersman.api.generated.resource_v1 import ResourceClaim, ResourceSlice
+    from steersman.api.generated.resource_v1alpha3 import PoolStatus, ResourcePoolStatusRequest
     from steersman.api.generated.scheduling_v1 import PriorityClass
+    from steersman.api.generated.scheduling_v1alpha2 import PodGroup
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE = "kubernetes.io/role"
@@ -99,6 +101,24 @@ def priority_class_cells(priority_class: PriorityClass, now: datetime) -> tuple[
         priority_class.globalDefault,
         age(priority_class.metadata.creationTimestamp, now),
         priority_class.preemptionPolicy or "",
+    )
+
+
+def pod_group_cells(group: PodGroup, now: datetime) -> tuple[Cell, ...]:
+    conditions = {condition.type: condition for condition in group.status.conditions}
+    scheduled, disrupted = conditions.get("PodGroupScheduled"), conditions.get("DisruptionTarget")
+    status = "Pending"
+    if scheduled is not None:
+        status = "Scheduled" if scheduled.status == "True" else "Unschedulable"
+    if disrupted is not None:
+        status = disrupted.reason
+    template = group.spec.podGroupTemplateRef
+    return (
+        group.metadata.name,
+        "Basic" if group.spec.schedulingPolicy.gang is None else "Gang",
+        "<none>" if template is None or template.workload is None else template.workload.workloadName,
+        status,
+        age(group.metadata.creationTimestamp, now),
     )
 
 
@@ -178,6 +198,37 @@ def _claim_states(claim: ResourceClaim) -> list[str]:
     return states
 
 
+_NO_COUNTS = ("-", "-", "-", "-", "-")
+
+
+def resource_pool_status_request_cells(request: ResourcePoolStatusRequest, now: datetime) -> tuple[Cell, ...]:
+    status, completed, counts, pools = "Pending", "<none>", _NO_COUNTS, 0
+    answer = request.status
+    if answer is not None:
+        pools = answer.poolCount or 0
+        ended = (each for each in answer.conditions if each.type in ("Complete", "Failed"))
+        end = next((each for each in ended if each.status == "True"), None)
+        if end is not None:
+            status = end.type
+        if end is not None and end.type == "Complete":
+            completed = age(end.lastTransitionTime, now)
+            if pools > len(answer.pools):
+                status = f"Complete ({len(answer.pools)}/{pools} pools)"
+        if status != "Failed":
+            counts = _device_counts(answer.pools)
+    return request.metadata.name, request.spec.driver, *counts, pools, status, completed
+
+
+def _device_counts(pools: tuple[PoolStatus, ...]) -> tuple[str, str, str, str, str]:
+    return (
+        str(sum(pool.totalDevices or 0 for pool in pools)),
+        str(sum(pool.availableDevices or 0 for pool in pools)),
+        str(sum(pool.allocatedDevices or 0 for pool in pools)),
+        str(sum(pool.unavailableDevices or 0 for pool in pools)),
+        str(sum(pool.validationError is not None for pool in pools)),
+    )
+
+
 def resource_slice_cells(resource_slice: ResourceSlice, now: datetime) -> tuple[Cell, ...]:
     spec, created = resource_slice.spec, age(resource_slice.metadata.creationTimestamp, now)
     return resource_slice.metadata.name, spec.nodeName or "", spec.driver, spec.pool.name, created
@@ -245,6 +296,24 @@ PRINTERS: Printers = {
     "resourceclaims.resource.k8s.io": Printer(columns(NAME, "State", "Age"), resource_claim_cells),
     "resourceslices.resource.k8s.io": Printer(
         columns(NAME, "Node", "Driver", "Pool", "Age"), resource_slice_cells
+    ),
+    "resourcepoolstatusrequests.resource.k8s.io": Printer(
+        columns(
+            NAME,
+            "Driver",
+            "Total",
+            "Available",
+            "Allocated",
+            "Unavailable",
+            "Errors",
+            integer("Pools"),
+            "Status",
+            "Completed",
+        ),
+        resource_pool_status_request_cells,
+    ),
+    "podgroups.scheduling.k8s.io": Printer(
+        columns(NAME, "Policy", "Workload", "Status", "Age"), pod_group_cells
     ),
     "nodes.metrics.k8s.io": Printer(_METRICS_COLUMNS, node_metrics_cells),
     "pods.metrics.k8s.io": Printer(_METRICS_COLUMNS, pod_metrics_cells),

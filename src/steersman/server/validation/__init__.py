@@ -79,6 +79,12 @@ def _load_flowcontrol() -> Mapping[GroupKind, AnyRules]:
     return flowcontrol.RULES
 
 
+def _load_gated() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import gated
+
+    return gated.RULES
+
+
 def _load_ingresses() -> Mapping[GroupKind, AnyRules]:
     from steersman.server.validation import ingresses
 
@@ -198,6 +204,8 @@ LOADERS: Mapping[GroupKind, Loader] = {
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _load_rbac,
     ("rbac.authorization.k8s.io", "Role"): _load_rbac,
     ("rbac.authorization.k8s.io", "RoleBinding"): _load_rbac,
+    ("resource.k8s.io", "ResourcePoolStatusRequest"): _load_gated,
+    ("scheduling.k8s.io", "PodGroup"): _load_gated,
     ("scheduling.k8s.io", "PriorityClass"): _load_cluster,
     ("storage.k8s.io", "CSIDriver"): _load_csi,
     ("storage.k8s.io", "CSINode"): _load_csi,

@@ -57,8 +57,9 @@ class FieldErrors(list[FieldError]):
         message = f"Required value: {detail}" if detail else "Required value"
         self.append(FieldError("FieldValueRequired", path, message))
 
-    def forbidden(self, path: str, detail: str) -> None:
-        self.append(FieldError("FieldValueForbidden", path, f"Forbidden: {detail}"))
+    def forbidden(self, path: str, detail: str = "") -> None:
+        message = f"Forbidden: {detail}" if detail else "Forbidden"
+        self.append(FieldError("FieldValueForbidden", path, message))
 
     def duplicate(self, path: str, value: object, detail: str = "") -> None:
         self._add("FieldValueDuplicate", path, "Duplicate value", value, detail)

@@ -247,6 +247,15 @@ _REASON_MESSAGE = (
 )
 
 
+def format_condition(condition: Condition) -> Verbatim:
+    """A condition as upstream's messages show it."""
+    fields: dict[str, object] = {"type": condition.type, "status": condition.status}
+    if condition.observedGeneration:
+        fields["observedGeneration"] = condition.observedGeneration
+    since = condition.lastTransitionTime
+    return go_struct(**fields, lastTransitionTime=since, reason=condition.reason, message=condition.message)
+
+
 def validate_conditions(errors: FieldErrors, path: str, conditions: tuple[Condition, ...]) -> None:
     seen: set[str] = set()
     for i, condition in enumerate(conditions):

@@ -209,6 +209,12 @@ def test_two_versions_in_one_table_come_back_as_what_they_were() -> None:
         assert type(reader.decode(resource, encode(Store(), resource, obj))) is kind.type
 
 
+def test_an_object_of_a_kind_whose_gate_is_off_now_comes_back_as_what_it_was() -> None:
+    group = load("scheduling.k8s.io", "v1alpha2", "PodGroup").type(metadata=ObjectMeta(name="g"))
+    resource = "podgroups.scheduling.k8s.io"
+    assert DocumentDecoder(Registry()).decode(resource, encode(Store(), resource, group)) == group
+
+
 def test_a_document_of_a_version_that_is_no_more_is_named() -> None:
     with pytest.raises(ValueError, match="no kind Pod in v0"):
         DocumentDecoder(Registry()).decode("pods", b'{"apiVersion":"v0","kind":"Pod","metadata":{}}')

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from steersman.api.errors import NotFound
-from steersman.api.generated import load, resources
+from steersman.api.generated import gated_resources, load, resources
 from steersman.api.scheme import Kind, encode_hook, kind_of
 from steersman.server.codec.convert import to_struct
 from steersman.server.crd.custom import CustomResource, read
@@ -50,7 +50,7 @@ def _kind(obj: Any) -> Kind[Any]:
     except LookupError:
         # The module is imported, but the kind has not been loaded by name yet.
         module, name = type(obj).__module__.rpartition(".")[2], type(obj).__name__
-        for row in resources():
+        for row in (*resources(), *gated_resources()):
             if row.kind == name and row.module == module:
                 return load(row.group, row.version, row.kind)
         raise
@@ -105,10 +105,12 @@ class DocumentDecoder:
     def _made(self, resource: str, kind: TypeMeta) -> Decode:
         plural, _, group = resource.partition(".")
         version = kind.apiVersion.rpartition("/")[2]
-        if not self._registry.built_in(group, plural):
+        gated = any((row.group, row.plural) == (group, plural) for row in gated_resources())
+        if not gated and not self._registry.built_in(group, plural):
             return lambda document: _custom(version, document)
         try:
-            self._registry.find(group, version, plural)
+            if not gated:
+                self._registry.find(group, version, plural)
             type_ = load(group, version, kind.kind).type
         except (NotFound, LookupError):
             raise ValueError(f"no kind {kind.kind} in {kind.apiVersion}") from None
