@@ -1,4 +1,4 @@
-"""Type checker for the Common Expression Language (CEL), as the Kubernetes 1.36 API server configures it.
+"""Type checker and evaluator for the Common Expression Language (CEL), as the Kubernetes 1.36 API server configures it.
 
 `check` returns the type of an expression in an `Environment`, or raises a `CelError` with all errors::
 
@@ -6,7 +6,8 @@
     check("replicas > 1", environment)     # BOOL
     check("replicas > 'a'", environment)   # CelError: found no matching overload for '_>_' applied to '(int, string)'
 
-Expressions are not evaluated. `schemas` derives types from OpenAPI schemas; `policies` checks admission policies.
+`evaluator` evaluates expressions on plain values: the scheduler does so with selectors of devices, while the API server only
+checks expressions. `schemas` derives types from OpenAPI schemas; `policies` checks admission policies.
 """
 
 from __future__ import annotations
