@@ -22,15 +22,17 @@ _PODS = PODS.as_(Object)
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
-def running(pod: Object, now: datetime, containers: Sequence[str] = ("main",)) -> dict[str, Any]:
+def running(
+    pod: Object, now: datetime, containers: Sequence[str] = ("main",), *, ip: str = "10.1.0.1"
+) -> dict[str, Any]:
     """The status of a pod whose containers have started, as a patch."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "status": {
             "phase": "Running",
             "startTime": at,
-            "podIP": "10.1.0.1",
-            "podIPs": [{"ip": "10.1.0.1"}],
+            "podIP": ip,
+            "podIPs": [{"ip": ip}],
             "hostIP": "10.2.0.1",
             "hostIPs": [{"ip": "10.2.0.1"}],
             "conditions": [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import msgspec
 
@@ -63,19 +64,22 @@ def endpoint_of(pod: Pod, node: Node | None, service: Service, family: Family) -
     serving = is_ready(pod)
     terminating = meta.deletionTimestamp is not None
     addresses = [canonical_ip(one.ip) for one in pod.status.podIPs]
+    # A terminating pod is never ready, unless addresses are published whatever their state.
+    ready = service.spec.publishNotReadyAddresses or (serving and not terminating)
     return Endpoint(
-        addresses=tuple(found[1] for found in addresses if found is not None and found[0] == family),
-        conditions=EndpointConditions(
-            # A terminating pod is never ready, unless addresses are published whatever their state.
-            ready=service.spec.publishNotReadyAddresses or (serving and not terminating),
-            serving=serving,
-            terminating=terminating,
-        ),
+        addresses=tuple([found[1] for found in addresses if found is not None and found[0] == family]),
+        conditions=_conditions(ready, serving, terminating),
         targetRef=ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid),
         nodeName=pod.spec.nodeName or None,
         zone=(node.metadata.labels.get(ZONE) or None) if node is not None else None,
         hostname=pod.spec.hostname if should_set_hostname(pod, service) else None,
     )
+
+
+@cache
+def _conditions(ready: bool, serving: bool, terminating: bool) -> EndpointConditions:
+    """The conditions of an endpoint: one object for all endpoints in the same state."""
+    return EndpointConditions(ready=ready, serving=serving, terminating=terminating)
 
 
 def endpoint_ports(service: Service, pod: Pod) -> tuple[EndpointPort, ...]:
@@ -115,13 +119,18 @@ def desired_endpoints(
     unplaced: list[Pod] = []
     # Only named target ports differ between pods.
     by_name = any(isinstance(port.targetPort, str) for port in service.spec.ports)
+    by_numbers: dict[tuple[int | None, ...], PortGroup] = {}
     group: PortGroup | None = None
     for pod in pods:
         if not should_be_in_endpoints(pod, include_terminating=True):
             continue
         if group is None or by_name:
-            ports = order_ports(endpoint_ports(service, pod))
-            group = groups.setdefault(ports_key(ports), PortGroup(ports, {}))
+            numbers = tuple([find_port(pod, port) for port in service.spec.ports])
+            group = by_numbers.get(numbers)
+            if group is None:
+                ports = order_ports(endpoint_ports(service, pod))
+                group = groups.setdefault(ports_key(ports), PortGroup(ports, {}))
+                by_numbers[numbers] = group
         node = nodes.get(pod.spec.nodeName)
         if node is None and not service.spec.publishNotReadyAddresses:
             unplaced.append(pod)
