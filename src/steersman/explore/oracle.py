@@ -12,6 +12,8 @@
 | ``writes`` | there were many more writes |
 | ``leadership`` | a manager wrote without holding the lease |
 | ``overlap`` | a controller wrote an object while an earlier write of it was under way: two of its rounds are about one object |
+| ``cidrs`` | the pod CIDRs of two nodes overlapped at some time |
+| ``evictions`` | a pod was evicted from a node whose kubelet ran |
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ INVARIANTS = (
     "writes",
     "leadership",
     "overlap",
+    "cidrs",
+    "evictions",
 )
 APPLIED_LIMIT = 2, 40
 """Factor and number by which applied writes may exceed those of the reference."""

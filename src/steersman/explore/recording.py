@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from steersman.api.errors import ApiError
 from steersman.api.kinds import LEASES
+from steersman.api.kinds.nodes import NODES
 from steersman.client.api import EventType
 from steersman.explore.elected_cluster import RETRY_PERIOD, identity
+from steersman.explore.safety import SafetyMonitor
 from steersman.intent.verdict import InvalidSpec
 from steersman.runtime.shell import Deposed
 from steersman.server.storage.store import object_key
@@ -48,6 +50,10 @@ class RunRecord:
     """Writes by managers that did not hold the lease."""
     elected: bool = False
     """Whether there is leader election."""
+    kubelets: tuple[str, ...] = ()
+    """The nodes from which no pod may be evicted while their kubelets run."""
+    unsafe: Mapping[str, str] = field(default_factory=dict)
+    """The first violation of each safety invariant."""
 
 
 class Recording(Fault, frozen=True):
@@ -70,16 +76,22 @@ class _Recorder(ActiveFault):
 
     def begin(self) -> None:
         changes = self._record.changes
+        store = self._injector.world.server.store
+        safety = SafetyMonitor(self._record.kubelets, lambda resource, key: store.table(resource).get(key))
+        nodes = store.table(NODES.resource)
+        safety.seed(nodes.get(key) for key in nodes.keys())  # noqa: SIM118  (a table is no dict)
+        self._record.unsafe = safety.violations
 
         def note(commit: Commit) -> None:
             changes[commit.resource.partition(".")[0]] += 1
+            safety.check(commit)
             if commit.resource == LEASES.resource and commit.key == object_key(NAMESPACE, LEASE):
                 deleted = commit.event.type is EventType.DELETED
                 holder = "" if deleted else commit.obj.spec.holderIdentity or ""
                 if holder != self._held[1]:
                     self._held = self._injector.world.monotonic(), holder
 
-        self._injector.world.server.store.commit_hooks.append(note)
+        store.commit_hooks.append(note)
 
     async def before(self, call: Call) -> None:
         self._record.calls[f"{call.verb} {call.plural}"] += 1

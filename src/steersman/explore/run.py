@@ -64,9 +64,10 @@ def run(
 
     ``inspect`` gets the cluster before it is closed.
     """
-    record = RunRecord()
+    record = RunRecord(kubelets=scenario.guarded_nodes)
     fast = all(map(_is_short, faults))
     violations: dict[str, str] = {}
+    provider = scenario.cloud_provider()
     with unexpected_errors() as errors:
         elected = any(isinstance(fault, ELECTION_FAULTS) for fault in faults)
         record.elected = elected
@@ -77,6 +78,7 @@ def run(
             faults=(Recording(record), *scenario.latency, *faults),
             shuffle=seed != 0,
             settings=scenario.settings,
+            cloud=provider,
         )
         before = snapshot(cluster.world.server)
         try:
@@ -94,6 +96,10 @@ def run(
             except Exception as error:
                 violations["failure"] = f"{type(error).__name__}: {error}"
             found = state(cluster.world.server, before)
+            if provider is not None and provider.routes is not None:
+                found["routes"] = sorted(
+                    [route.target_node, route.destination_cidr] for route in provider.routes.table.values()
+                )
             seconds = cluster.world.monotonic()
             inspect(cluster)
         finally:
@@ -102,6 +108,7 @@ def run(
         violations["error"] = "; ".join(errors)
     if record.without_lease:
         violations["leadership"] = "; ".join(record.without_lease[:3])
+    violations |= record.unsafe
     assert record.injector is not None
     if record.injector.overlapping:
         violations["overlap"] = "; ".join(record.injector.overlapping[:3])

@@ -26,6 +26,7 @@ import msgspec
 import yaml
 from msgspec.structs import replace
 
+from steersman.cloud.local import LocalProvider
 from steersman.controllers import CONTROLLERS
 from steersman.explore.matching import short
 from steersman.explore.steps import InvalidScenario, Step, StepFailed, Timing, read, seconds
@@ -47,9 +48,12 @@ __all__ = (
     "write_latency",
 )
 
+NODE_LIFECYCLE = "node-lifecycle-controller"
 PACKAGE = "steersman.explore.scenarios"
 FIELDS = ("name", "description", "cluster", "tolerance", "steps")
-CLUSTER = ("nodes", "controllers", "kubelets", "write-latency")
+CLUSTER = ("nodes", "controllers", "kubelets", "write-latency", "cloud")
+CLOUD = ("routes", "instances")
+"""The parts of the cloud provider that a scenario may ask for; each cluster has load balancers."""
 
 
 class Scenario(msgspec.Struct, frozen=True):
@@ -68,6 +72,8 @@ class Scenario(msgspec.Struct, frozen=True):
     tolerance: Mapping[str, int] = msgspec.field(default_factory=dict)
     """By plural: how many more objects may be created or deleted than without faults. How far a step gets before the
     next one begins depends on timing."""
+    cloud: tuple[str, ...] = ()
+    """The parts of the cloud provider besides load balancers."""
     path: str = ""
     """The file it was loaded from; empty for a packaged one."""
 
@@ -77,6 +83,19 @@ class Scenario(msgspec.Struct, frozen=True):
         if not self.controllers:
             return tuple(CONTROLLERS)
         return tuple(each for each in CONTROLLERS if each.name in self.controllers)
+
+    @property
+    def guarded_nodes(self) -> tuple[str, ...]:
+        """The nodes from which no pod may be evicted while their kubelets run: all, where a controller keeps their taints."""
+        if all(each.name != NODE_LIFECYCLE for each in self.selected_controllers):
+            return ()
+        return tuple(f"node-{number}" for number in range(1, self.nodes + 1))
+
+    def cloud_provider(self) -> LocalProvider | None:
+        """A new cloud provider, which outlives the managers of a run; None: the default of a cluster."""
+        if not self.cloud:
+            return None
+        return LocalProvider(routes="routes" in self.cloud, instances="instances" in self.cloud)
 
     @property
     def settings(self) -> KubeletSettings | None:
@@ -119,6 +138,10 @@ def load(text: str, path: str = "") -> Scenario:
     unknown = [name for name in controllers if name not in known]
     if unknown:
         raise InvalidScenario(f"{where}: unknown controller {unknown[0]}; available: {', '.join(known)}")
+    cloud = tuple(cluster.get("cloud", ()))
+    unknown = [part for part in cloud if part not in CLOUD]
+    if unknown:
+        raise InvalidScenario(f"{where}: the cloud has no {unknown[0]}; it may have {', '.join(CLOUD)}")
     return Scenario(
         name=str(given.get("name", "")) or Path(path).stem,
         description=" ".join(str(given.get("description", "")).split()),
@@ -128,6 +151,7 @@ def load(text: str, path: str = "") -> Scenario:
         kubelets=kubelets,
         latency=latency,
         tolerance=given.get("tolerance") or {},
+        cloud=cloud,
         path=path,
     )
 

@@ -14,6 +14,7 @@ selection of its objects: ``pods`` with ``selector: app=web`` and ``first: 1`` (
 | ``own`` | ``owner``, ``blockOwnerDeletion`` | sets the ownerReference of the target |
 | ``delete`` | ``propagation``, ``grace`` | |
 | ``node`` | ``do`` | ``fail``, ``recover``, ``reboot``, ``cordon``, ``uncordon``, ``drain`` |
+| ``instance`` | ``do`` | ``stop``, ``start``, ``terminate``: what the cloud says of a node's instance |
 | ``advance`` | | a duration, such as ``90s`` or ``3h`` |
 | ``settle`` | | waits until nothing is written for ten seconds, or for the given duration |
 | ``until`` | ``has``, ``count``, ``absent``, ``within`` | waits until that holds; an hour at most |
@@ -28,6 +29,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from steersman.api.errors import ApiError, NotFound
+from steersman.cloud.local import LocalProvider
 from steersman.explore.matching import mismatches, short
 from steersman.server.codec.convert import to_builtins
 from steersman.sim.kubelet.behaviour import seconds as span
@@ -222,6 +224,19 @@ def _node(context: StepContext) -> None:
     operations[context.step.body["do"]]()
 
 
+def _instance(context: StepContext) -> None:
+    name, cloud = str(context.step.target), context.cluster.plan.cloud
+    instances = cloud.instances if isinstance(cloud, LocalProvider) else None
+    if instances is None:
+        raise StepFailed(f"{context.step}: the cloud has no instances (cluster: {{cloud: [instances]}})")
+    operations: Mapping[str, Callable[[], None]] = {
+        "stop": lambda: instances.stopped.add(name),
+        "start": lambda: instances.stopped.discard(name),
+        "terminate": lambda: instances.terminated.add(name),
+    }
+    operations[context.step.body["do"]]()
+
+
 def _advance(context: StepContext) -> None:
     context.cluster.advance(seconds=seconds(context.step.target))
 
@@ -267,6 +282,7 @@ VERBS: Mapping[str, Verb] = {
     "own": Verb(_own, ("owner",), ("blockOwnerDeletion", *TARGET)),
     "delete": Verb(_delete, optional=("propagation", "grace", *TARGET)),
     "node": Verb(_node, ("do",)),
+    "instance": Verb(_instance, ("do",)),
     "advance": Verb(_advance),
     "settle": Verb(_settle),
     "until": Verb(_until, optional=("has", "count", "absent", "within", *TARGET)),
