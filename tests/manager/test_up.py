@@ -89,6 +89,19 @@ async def test_a_load_balancer_gets_an_address_and_keeps_it(tmp_path: Path) -> N
             assert not has_address(await admin.get(SERVICES, "default", "b"))
 
 
+async def test_there_is_a_default_storage_class_and_a_csi_driver_where_asked_for(tmp_path: Path) -> None:
+    options = read(["--port=0", "--csi", f"--kubeconfig={tmp_path / 'config'}"])
+    async with (
+        asyncio.timeout(60),
+        run_control_plane(options, RealClock()) as running,
+        HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api,
+    ):
+        classes = await api.list(load("storage.k8s.io", "v1", "StorageClass"))
+        assert sorted(each.metadata.name for each in classes.items) == ["csi-sim", "standard"]
+        csi_nodes = load("storage.k8s.io", "v1", "CSINode")
+        await until(api, csi_nodes, "", "node-1", lambda found: bool(found.spec.drivers))
+
+
 async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(tmp_path: Path) -> None:
     argv = ["--port=0", "--nodes=0", f"--kubeconfig={tmp_path / 'config'}", f"--data-dir={tmp_path / 'data'}"]
     async with asyncio.timeout(60):
@@ -241,6 +254,7 @@ def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:
     ("argv", "message"),
     [
         (["--nodes=-1"], "--nodes must be at least 0, but got -1"),
+        (["--nodes=0", "--csi"], "--csi needs nodes to attach volumes to: pass --nodes=1 or more"),
         (["--speed=0"], "--speed must be more than 0, but got 0"),
         (["--port=70000"], "--port must be from 0 to 65535, but got 70000"),
         (["--max-watches=0"], "--max-watches must be at least 1, but got 0"),

@@ -30,7 +30,7 @@ from steersman.manager.supervisor import ComponentFailed, Supervisor
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
 from steersman.server.auth.rbac import GROUP, RBACAuthorizer
-from steersman.server.auth.users import User, authenticated, service_account_user
+from steersman.server.auth.users import MASTERS, User, authenticated, service_account_user
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
@@ -39,6 +39,9 @@ from steersman.server.server import Server
 from steersman.sim import metrics
 from steersman.sim.kubelet import Kubelets, KubeletSettings, pod_addresses
 from steersman.sim.scheduler import Scheduler
+from steersman.sim.storage import SimulatedStorage
+from steersman.sim.storage import install as install_storage
+from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
 
 TAINT_REMOVER = "node-lifecycle-controller"
 """Removes the not-ready taint of a new node once the node is ready. Without it, nodes are not tainted."""
@@ -82,6 +85,7 @@ class ControlPlaneOptions:
     max_watches: int
     gates: Mapping[str, bool] = field(default_factory=dict)
     """The feature gates that differ from their defaults."""
+    csi: bool = False
     command: tuple[str, ...] = ()
 
 
@@ -121,6 +125,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     if options.nodes:
         server.extend(metrics.install)
         _bind_kubelets(server)
+        install_storage(server, csi=options.csi)
     try:
         api_server = await boot.serve(
             server,
@@ -153,12 +158,17 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     if options.nodes:
         names = [f"node-{number}" for number in range(1, options.nodes + 1)]
         api = _api(server, authorizer, User(KUBELETS), "kubelet")
-        kubelets = Kubelets(
-            api, clock, names, settings=KubeletSettings(start_delay=START_DELAY, shutdown=SHUTDOWN)
-        )
+        # Without controllers of its own, the control plane has those of another manager.
+        volumes, attach = (not loops or any(one.name == each for one in loops) for each in (BINDER, ATTACHER))
+        settings = KubeletSettings(start_delay=START_DELAY, shutdown=SHUTDOWN)
+        kubelets = Kubelets(api, clock, names, settings=settings, volumes=volumes, attach=attach)
         supervisor.start(kubelets.run(), "the kubelets")
         api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
-        supervisor.start(Scheduler(api, clock, scheduled_events=True).run(), "the scheduler")
+        scheduler = Scheduler(api, clock, scheduled_events=True, volumes=volumes)
+        supervisor.start(scheduler.run(), "the scheduler")
+        # Like the drivers of a real cluster, simulated storage is not restricted by roles of the control plane.
+        api = LocalApi(server, authenticated(User(STORAGE_USER).with_group(MASTERS)), STORAGE_USER)
+        supervisor.start(SimulatedStorage(api, clock, csi=options.csi).run(), "the storage")
     await supervisor.wait_for(ready)
     return RunningControlPlane(api_server.url, path, server, len(loops), supervisor.failed)
 

@@ -42,6 +42,13 @@ OPTIONS = (
     Option("data-dir", STRING, "", "Directory to store all objects in. By default in memory only.", "Up"),
     Option("nodes", INT, 3, "Number of simulated nodes. With 0 there is no scheduler either.", "Up"),
     Option(
+        "csi",
+        BOOL,
+        False,
+        "Add a simulated CSI driver, csi.sim.steersman.dev, with the StorageClass csi-sim.",
+        "Up",
+    ),
+    Option(
         "no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers.", "Up"
     ),
     Option("speed", FLOAT, 1.0, "Speed of the cluster's clock as a multiple of real time.", "Up"),
@@ -92,6 +99,8 @@ def read(argv: Sequence[str]) -> ControlPlaneOptions:
     values = parse(OPTIONS, words)
     if values["nodes"] < 0:
         raise UsageError(f"--nodes must be at least 0, but got {values['nodes']}")
+    if values["csi"] and not values["nodes"]:
+        raise UsageError("--csi needs nodes to attach volumes to: pass --nodes=1 or more")
     if values["speed"] <= 0:
         raise UsageError(f"--speed must be more than 0, but got {values['speed']:g}")
     if not 0 <= values["port"] < 65536:
@@ -115,6 +124,7 @@ def read(argv: Sequence[str]) -> ControlPlaneOptions:
         max_connections=values["max-connections"],
         max_watches=values["max-watches"],
         gates=read_features({**values, "emulated-version": (), "min-compatibility-version": ()}).overrides(),
+        csi=values["csi"],
         command=command,
     )
 

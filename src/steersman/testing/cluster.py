@@ -81,13 +81,15 @@ class Cluster(Objects):
         settings: KubeletSettings | None = None,
         shape: Shape = Shape(),
         cloud: CloudProvider | None = None,
+        csi: bool = False,
     ) -> None:
         """``nodes`` is their number or their names; ``controllers`` the controllers to run, or their names. ``faults`` are
         injected between the manager and the server. ``write_latency`` is how many seconds each write of a controller takes at
         least and at most, such as ``(0.001, 0.3)``; without it they take no time. ``shuffle`` runs ready tasks in a random order of the seed. ``journal``
         keeps a line for each write in ``world.journal``. ``flags`` and ``gates`` are those of kube-controller-manager.
         ``settings`` is the timing of the kubelets, ``shape`` the properties of the nodes. ``cloud``
-        is the cloud provider, which outlives the manager; by default, load balancers get addresses from a pool.
+        is the cloud provider, which outlives the manager; by default, load balancers get addresses from a pool. ``csi`` adds
+        a simulated CSI driver, whose StorageClass is ``csi-sim``.
         """
         made = plan(
             nodes,
@@ -100,6 +102,7 @@ class Cluster(Objects):
             settings=settings,
             shape=shape,
             cloud=cloud,
+            csi=csi,
         )
         self._begin(made, template(made).fork(seed), (*_latency(write_latency), *faults), None)
 

@@ -24,6 +24,9 @@ from steersman.server.server import Server
 from steersman.sim import metrics
 from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape, pod_addresses
 from steersman.sim.scheduler import Scheduler
+from steersman.sim.storage import SimulatedStorage
+from steersman.sim.storage import install as install_storage
+from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
 from steersman.sim.world import START, World
 from steersman.testing import credentials
 from steersman.testing.history import History
@@ -52,6 +55,7 @@ class Plan:
     settings: KubeletSettings
     shape: Shape
     cloud: CloudProvider | None = None
+    csi: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -59,7 +63,7 @@ class Plan:
         ids = tuple(id(each) for each in self.controllers)
         rest = repr((sorted(self.flags.items()), sorted(self.gates.items()), self.shape))
         # A provider makes a difference to running managers only, and a template has none.
-        return self.nodes, ids, self.shuffle, self.journal, self.start, self.settings, rest
+        return self.nodes, ids, self.shuffle, self.journal, self.start, self.settings, self.csi, rest
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -73,14 +77,31 @@ class Plan:
         found = (each.configured(settings) for each in self.controllers)
         return tuple(each for each in found if each is not None and _served(server, each))
 
+    def runs(self, name: str) -> bool:
+        """Whether a controller runs."""
+        return any(controller.name == name for controller in self.controllers)
+
     def start_nodes(self, runtime: Runtime, clock: Clock) -> None:
-        """Start the kubelets and the scheduler."""
-        if self.nodes:
-            api = LocalApi(runtime.server, user_named("system:kubelet", None), "kubelet")
-            kubelets = Kubelets(api, clock, self.nodes, settings=self.settings, shape=self.shape)
-            runtime.spawn(kubelets.run(), name="kubelets")
-            api = LocalApi(runtime.server, user_named("system:kube-scheduler", None), "kube-scheduler")
-            runtime.spawn(Scheduler(api, clock).run(), name="scheduler")
+        """Start the kubelets, the scheduler and the storage."""
+        if not self.nodes:
+            return
+        volumes = self.runs(BINDER)
+        api = LocalApi(runtime.server, user_named("system:kubelet", None), "kubelet")
+        kubelets = Kubelets(
+            api,
+            clock,
+            self.nodes,
+            settings=self.settings,
+            shape=self.shape,
+            volumes=volumes,
+            attach=self.runs(ATTACHER),
+        )
+        runtime.spawn(kubelets.run(), name="kubelets")
+        api = LocalApi(runtime.server, user_named("system:kube-scheduler", None), "kube-scheduler")
+        runtime.spawn(Scheduler(api, clock, volumes=volumes).run(), name="scheduler")
+        if volumes or self.csi:
+            api = LocalApi(runtime.server, user_named(STORAGE_USER, None), STORAGE_USER)
+            runtime.spawn(SimulatedStorage(api, clock, csi=self.csi).run(), name="storage")
 
 
 def plan(
@@ -95,6 +116,7 @@ def plan(
     settings: KubeletSettings | None = None,
     shape: Shape = Shape(),
     cloud: CloudProvider | None = None,
+    csi: bool = False,
 ) -> Plan:
     """A plan from the arguments of a cluster. Raises `LookupError` for an unknown controller."""
     names = tuple(f"node-{n}" for n in range(1, nodes + 1)) if isinstance(nodes, int) else tuple(nodes)
@@ -113,6 +135,7 @@ def plan(
         settings or DEFAULT_SETTINGS,
         shape,
         cloud,
+        csi,
     )
 
 
@@ -185,6 +208,8 @@ def _ready(wanted: Plan) -> World:
     world = World(0, start=wanted.start, shuffle=wanted.shuffle, journal=wanted.journal, plugins=plugins)
     world.server.registry.enable(gate for gate, on in wanted.gates.items() if on)
     install_roles(world.server)
+    if wanted.nodes and (wanted.runs(BINDER) or wanted.csi):
+        install_storage(world.server, csi=wanted.csi)
     rights = authorizer(world.server)
     controllers, history = wanted.configured(world.server), History(world.server)
     Manager(controllers, world, world, history, authorizer=rights, files=credentials.read)

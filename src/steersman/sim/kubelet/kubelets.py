@@ -76,6 +76,8 @@ class Kubelets:
         shape: Shape = Shape(),
         register: bool = True,
         parallel: int = 16,
+        volumes: bool = True,
+        attach: bool = True,
     ) -> None:
         """``register`` creates the Node objects. At most ``parallel`` requests for pods are in flight."""
         self._api = api

@@ -19,6 +19,10 @@ ELSEWHERE = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 """For nodes that were not considered because the pod names others."""
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 FULL = "Too many pods"
+BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
+NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
+ZONE_CONFLICT = "node(s) had no available volume zone"
+_UNRESOLVABLE = (UNSCHEDULABLE, TAINTED, MISMATCHED, ELSEWHERE, BIND_CONFLICT, NODE_CONFLICT, ZONE_CONFLICT)
 
 _CORDON = v1.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 SCALE = 10_000
@@ -42,7 +46,7 @@ def filter_reasons(requirements: Requirements, node_info: NodeInfo) -> tuple[str
 
 def is_unresolvable(reasons: tuple[str, ...]) -> bool:
     """Whether the node would not fit even if it were empty."""
-    return any(reason in (UNSCHEDULABLE, TAINTED, MISMATCHED, ELSEWHERE) for reason in reasons)
+    return any(reason in _UNRESOLVABLE for reason in reasons)
 
 
 def _shortages(requirements: Requirements, node_info: NodeInfo) -> tuple[str, ...]:

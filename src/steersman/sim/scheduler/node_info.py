@@ -104,6 +104,8 @@ class NodeInfos:
         """Increases when nodes are removed, or the log is cleared."""
         self.with_anti_affinity: dict[Key, PodInfo] = {}
         """Pods with required or preferred anti-affinity."""
+        self.with_claims: dict[Key, PodInfo] = {}
+        """Pods with PersistentVolumeClaims."""
 
     def __iter__(self) -> Iterator[NodeInfo]:
         return iter(self._node_infos.values())
@@ -157,6 +159,8 @@ class NodeInfos:
         self._bound[new.key] = (name, new)
         if new.requirements.pod_anti_affinity is not None:
             self.with_anti_affinity[new.key] = new
+        if new.requirements.claims:
+            self.with_claims[new.key] = new
         node_info = self._node_infos.get(name)
         if node_info is None:
             self._unknown_nodes.setdefault(name, {})[new.key] = new
@@ -171,6 +175,7 @@ class NodeInfos:
             return False
         name, old = known
         self.with_anti_affinity.pop(key, None)
+        self.with_claims.pop(key, None)
         node_info = self._node_infos.get(name)
         if node_info is None:
             self._unknown_nodes.get(name, {}).pop(key, None)

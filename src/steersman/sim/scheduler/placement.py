@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -18,6 +19,11 @@ from steersman.api.generated import core_v1 as v1
 from steersman.sim.scheduler import filters, topology
 from steersman.sim.scheduler.node_info import NodeInfo, NodeInfos, PodInfo, pod_info
 
+if TYPE_CHECKING:
+    from steersman.sim.scheduler.volumes import PodVolumes
+
+VolumeFilter: TypeAlias = "Callable[[NodeInfo], PodVolumes | tuple[str, ...]]"
+"""The bindings that the claims of a pod need on a node, or why the node does not fit."""
 UNHELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
@@ -26,27 +32,39 @@ class Scheduled(msgspec.Struct, frozen=True):
     """The node for a pod."""
 
     node: str
+    volumes: PodVolumes | None = None
+    """The bindings that its claims need; None where they need none."""
 
 
 class Unschedulable(msgspec.Struct, frozen=True):
     """No node fits: the reasons of each node."""
 
     reasons: Mapping[str, tuple[str, ...]]
+    rejection: str = ""
+    """Why no node was considered, as for a claim that does not exist."""
 
     @property
     def message(self) -> str:
         """Upstream's message, without the part about preemption."""
         if not self.reasons:
             return "no nodes available to schedule pods"
-        return f"0/{len(self.reasons)} nodes are available: {_histogram(self.reasons.values())}."
+        why = self.rejection or _histogram(self.reasons.values())
+        return f"0/{len(self.reasons)} nodes are available: {why}."
 
     @property
     def preemption_message(self) -> str:
         """Upstream's message where preemption found no victims."""
         reasons = [
-            (UNHELPFUL,) if filters.is_unresolvable(each) else (NO_VICTIMS,) for each in self.reasons.values()
+            (UNHELPFUL,) if self.rejection or filters.is_unresolvable(each) else (NO_VICTIMS,)
+            for each in self.reasons.values()
         ]
         return f"preemption: 0/{len(reasons)} nodes are available: {_histogram(reasons)}." if reasons else ""
+
+
+class SchedulerError(msgspec.Struct, frozen=True):
+    """A pod that had a node, but could not be bound to it."""
+
+    message: str
 
 
 def schedule(
@@ -81,10 +99,10 @@ class Ranking:
         self.node_infos = node_infos
         self._ranks: BoundedCache[Hashable, _ShapeRanking] = BoundedCache(256)
 
-    def schedule(self, new: PodInfo) -> Scheduled | Unschedulable:
-        """The node for a pod now."""
-        if new.requirements.depends_on_pods or self.node_infos.with_anti_affinity:
-            return self._schedule_by_topology(new)
+    def schedule(self, new: PodInfo, volumes: VolumeFilter | None = None) -> Scheduled | Unschedulable:
+        """The node for a pod now. ``volumes`` is for pods that have claims."""
+        if volumes is not None or new.requirements.depends_on_pods or self.node_infos.with_anti_affinity:
+            return self._schedule_on_any(new, volumes)
         if new.requirements.names is not None:
             return self._schedule_on(new, new.requirements.names)
         rank = self._rank(new)
@@ -149,22 +167,29 @@ class Ranking:
         others = dict.fromkeys((node_info.name for node_info in self.node_infos), (filters.ELSEWHERE,))
         return Unschedulable(others | refused)
 
-    def _schedule_by_topology(self, new: PodInfo) -> Scheduled | Unschedulable:
-        """For pods that depend on other pods: all nodes, each time."""
+    def _schedule_on_any(self, new: PodInfo, volumes: VolumeFilter | None) -> Scheduled | Unschedulable:
+        """For pods that depend on other pods or on volumes: all nodes, each time."""
         topology_view = topology.topology_of(new, self.node_infos)
         reasons: dict[str, tuple[str, ...]] = {}
-        best: tuple[int, int, str] | None = None
+        best: tuple[int, int, Scheduled] | None = None
         for node_info in self.node_infos:
-            why = filters.filter_reasons(new.requirements, node_info) or topology.filter_reasons(
-                topology_view, node_info
-            )
+            why = filters.filter_reasons(new.requirements, node_info)
+            found = None
+            if not why and volumes is not None:
+                filtered = volumes(node_info)
+                if isinstance(filtered, tuple):
+                    why = filtered
+                elif filtered.bindings or filtered.provisions:
+                    found = filtered
+            why = why or topology.filter_reasons(topology_view, node_info)
             if why:
                 reasons[node_info.name] = why
                 continue
             points = filters.score(new.requirements, node_info) + topology.score(topology_view, node_info)
-            found = (-points, node_info.index, node_info.name)
-            best = found if best is None else min(best, found)
-        return Scheduled(best[2]) if best is not None else Unschedulable(reasons)
+            rank = (-points, node_info.index)
+            if best is None or rank < best[:2]:
+                best = (*rank, Scheduled(node_info.name, found))
+        return best[2] if best is not None else Unschedulable(reasons)
 
 
 def _histogram(reasons: Iterable[tuple[str, ...]]) -> str:

@@ -10,6 +10,7 @@ from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import Quantity as Amount
 from steersman.api.quantity import Quantity
+from steersman.sim.volume_names import ClaimVolume, claim_volumes
 
 DEFAULT_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
@@ -34,6 +35,7 @@ class Requirements(msgspec.Struct, frozen=True, eq=False):
     pod_affinity: v1.PodAffinity | None
     pod_anti_affinity: v1.PodAntiAffinity | None
     spread: tuple[v1.TopologySpreadConstraint, ...]
+    claims: tuple[ClaimVolume, ...]
     shape: Hashable
     """Equal for pods that every node filters and scores the same."""
 
@@ -104,6 +106,7 @@ def _read(spec: v1.PodSpec) -> Requirements:
         pod_affinity=affinity.podAffinity,
         pod_anti_affinity=affinity.podAntiAffinity,
         spread=spec.topologySpreadConstraints,
+        claims=tuple(claim_volumes(spec)),
         shape=(requested, count, selector, affinity.nodeAffinity, spec.tolerations, ports),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, NotFound
@@ -16,13 +16,18 @@ from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.scheduler.node_info import NodeInfos, PodInfo, pod_info
-from steersman.sim.scheduler.placement import Ranking, Scheduled, Unschedulable, victims
+from steersman.sim.scheduler.placement import Ranking, Scheduled, SchedulerError, Unschedulable, victims
 from steersman.sim.scheduler.queue import QueuedPod, SchedulingQueue
+from steersman.sim.scheduler.requirements import requirements
+
+if TYPE_CHECKING:
+    from steersman.sim.scheduler.volume_binding import VolumeBinding
 
 PODS: Kind[v1.Pod] = load("", "v1", "Pod")
 NODES: Kind[v1.Node] = load("", "v1", "Node")
 STRATEGIC = "application/strategic-merge-patch+json"
 CLOSING = 5.0
+Decision: TypeAlias = Scheduled | Unschedulable | SchedulerError
 TURN = 64
 """Number of pods scheduled before other tasks run."""
 
@@ -39,15 +44,20 @@ class Scheduler:
         parallel: int = 16,
         scheduled_events: bool = False,
         preempts: bool = True,
+        volumes: bool = True,
     ) -> None:
         """``name`` is the ``schedulerName`` of its pods. ``scheduled_events`` records Scheduled events, not only
-        FailedScheduling."""
+        FailedScheduling. ``volumes`` is whether the claims of pods are considered: they are only ever bound where there is
+        a binder."""
         self._api = api
         self._clock = clock
         self._name = name
         self._parallel = parallel
         self._scheduled_events = scheduled_events
         self._preempts = preempts
+        self._considers_volumes = volumes
+        self._volumes: VolumeBinding | None = None
+        """Started with the first pod that has claims."""
         self._recorder = Recorder(api, clock, component=name, sink="events.k8s.io")
         self._pods = Informer(PODS, api, clock)
         self._nodes = Informer(NODES, api, clock)
@@ -56,7 +66,7 @@ class Scheduler:
         self._queue = SchedulingQueue()
         self._assumed: dict[Key, str] = {}
         """UIDs of pods that are being bound."""
-        self._decisions: asyncio.Queue[tuple[QueuedPod, Scheduled | Unschedulable]] = asyncio.Queue()
+        self._decisions: asyncio.Queue[tuple[QueuedPod, Decision]] = asyncio.Queue()
         self._awake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._workers: WorkerPool
@@ -73,10 +83,12 @@ class Scheduler:
                 self._workers = WorkerPool(group, self._work, self._parallel, "scheduler")
                 await self._nodes.wait_synced()
                 await self._pods.wait_synced()
-                await self._schedule()
+                await self._schedule(group)
         finally:
             if self._timer is not None:
                 self._timer.cancel()
+            if self._volumes is not None:
+                self._volumes.close()
             await self._recorder.close(CLOSING)
 
     # -- watch events -------------------------------------------------------------------------
@@ -96,6 +108,8 @@ class Scheduler:
         if pod is None:
             self._assumed.pop(key, None)
             self._queue.remove(key)
+            if self._volumes is not None:
+                self._volumes.release(key)
             if self._node_infos.remove(key):
                 self._cluster_changed()
         elif pod.status.phase in ("Succeeded", "Failed"):
@@ -133,13 +147,17 @@ class Scheduler:
 
     # -- scheduling ---------------------------------------------------------------------------
 
-    async def _schedule(self) -> None:
+    async def _schedule(self, group: asyncio.TaskGroup) -> None:
         while True:
             await self._awake.wait()
             self._awake.clear()
             self._flush_backoff()
             done = 0
             while (queued := self._queue.pop()) is not None:
+                if self._volumes is None and self._considers_volumes and requirements(queued.pod.spec).claims:
+                    await self._watch_volumes(group)
+                    if self._queue.get(queued.pod.key) is not queued:
+                        continue  # it was deleted meanwhile
                 self._decide(queued)
                 done += 1
                 if done % TURN == 0:
@@ -156,14 +174,36 @@ class Scheduler:
     def _decide(self, queued: QueuedPod) -> None:
         pod = queued.pod
         new = pod_info(pod)
-        decision = self._ranks.schedule(new)
+        decision = self._place(new)
         if isinstance(decision, Scheduled):
             self._node_infos.put(new, decision.node)
             self._assumed[new.key] = new.uid
+            node_info = self._node_infos.get(decision.node)
+            if self._volumes is not None and decision.volumes is not None and node_info is not None:
+                self._volumes.reserve(new.key, node_info, decision.volumes)
         else:
             self._queue.add_unschedulable(queued, self._clock.monotonic())
         self._decisions.put_nowait((queued, decision))
         self._workers.call()
+
+    async def _watch_volumes(self, group: asyncio.TaskGroup) -> None:
+        # Imported when needed: most clusters under test have no volumes.
+        from steersman.sim.scheduler.volume_binding import VolumeBinding
+
+        volumes = VolumeBinding(
+            self._api, self._clock, changed=self._cluster_changed, finished=self._volumes_bound
+        )
+        await volumes.start(group)
+        self._volumes = volumes
+
+    def _place(self, new: PodInfo) -> Scheduled | Unschedulable:
+        volumes = self._volumes
+        if volumes is None or not new.requirements.claims:
+            return self._ranks.schedule(new)
+        claims = volumes.check(new, self._node_infos.with_claims.values())
+        if isinstance(claims, str):
+            return Unschedulable({node_info.name: (claims,) for node_info in self._node_infos}, claims)
+        return self._ranks.schedule(new, lambda node_info: volumes.filter(new, claims, node_info))
 
     # -- binding and reporting ----------------------------------------------------------------
 
@@ -171,8 +211,12 @@ class Scheduler:
         while True:
             queued, decision = await self._decisions.get()
             try:
-                if isinstance(decision, Scheduled):
+                if isinstance(decision, Scheduled) and decision.volumes:
+                    await self._bind_volumes(queued, decision.node)
+                elif isinstance(decision, Scheduled):
                     await self._bind(queued, decision.node)
+                elif isinstance(decision, SchedulerError):
+                    await self._report(queued, decision.message, reason="SchedulerError")
                 else:
                     await self._report_unschedulable(queued, decision)
             except NotFound:
@@ -180,6 +224,30 @@ class Scheduler:
             except ApiError:
                 if isinstance(decision, Unschedulable):
                     queued.message = ""  # so that the next attempt reports it
+
+    async def _bind_volumes(self, queued: QueuedPod, node: str) -> None:
+        """Write the bindings of a pod's claims. The pod is bound once the claims are, see `_volumes_bound`."""
+        assert self._volumes is not None
+        key = queued.pod.key
+        try:
+            await self._volumes.write(key)
+        except ApiError:
+            self._volumes.release(key)
+            self._forget(queued)
+            raise
+
+    def _volumes_bound(self, key: Key, error: str) -> None:
+        """Go on with a pod whose claims are bound, or cannot be."""
+        queued, node = self._queue.get(key), self._node_infos.node_of(key)
+        if queued is None or node is None:
+            return  # the pod was deleted
+        if not error:
+            self._decisions.put_nowait((queued, Scheduled(node)))
+        else:
+            self._forget(queued)
+            message = f'running PreBind plugin "VolumeBinding": {error}'
+            self._decisions.put_nowait((queued, SchedulerError(message)))
+        self._workers.call()
 
     async def _bind(self, queued: QueuedPod, node: str) -> None:
         meta = queued.pod.metadata
@@ -227,26 +295,31 @@ class Scheduler:
                 else decision.preemption_message
             )
             message = f"{message} {tail}"
+        await self._report(queued, message, nominated)
+
+    async def _report(
+        self, queued: QueuedPod, message: str, nominated: str = "", reason: str = "Unschedulable"
+    ) -> None:
         # differs: upstream records an event for each attempt; here only for a new message.
         if message == queued.message:
             return
         queued.message = message
-        self._recorder.emit(pod, "Warning", "FailedScheduling", message, action="Scheduling")
-        await self._set_condition(pod, message, nominated)
+        self._recorder.emit(queued.pod, "Warning", "FailedScheduling", message, action="Scheduling")
+        await self._set_condition(queued.pod, message, nominated, reason)
 
-    async def _set_condition(self, pod: v1.Pod, message: str, nominated: str) -> None:
+    async def _set_condition(self, pod: v1.Pod, message: str, nominated: str, reason: str) -> None:
         meta = pod.metadata
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         known = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
         condition: dict[str, Any] = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": "Unschedulable",
+            "reason": reason,
             "message": message,
         }
         if known is not None and (known.status, known.reason, known.message) == (
             "False",
-            "Unschedulable",
+            reason,
             message,
         ):
             return
