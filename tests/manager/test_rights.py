@@ -34,6 +34,7 @@ ALL = tuple(each.name for each in CONTROLLERS)
 UNSERVED = {
     "kube-apiserver-serving-clustertrustbundle-publisher",
     "podcertificaterequestcleaner",
+    "podgroup-protection-controller",
     "storage-version-garbage-collector",
     "storage-version-migrator-controller",
 }
@@ -94,7 +95,11 @@ def test_whatever_happens_in_a_scenario_nobody_is_refused() -> None:
     for scenario in catalogue():
         with (
             Cluster(
-                1, nodes=scenario.nodes, controllers=scenario.selected_controllers, settings=scenario.settings
+                1,
+                nodes=scenario.nodes,
+                controllers=scenario.selected_controllers,
+                gates=dict.fromkeys(scenario.gates, True),
+                settings=scenario.settings,
             ) as cluster,
             heard.at(cluster),
         ):

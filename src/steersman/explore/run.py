@@ -75,6 +75,7 @@ def run(
             seed,
             nodes=scenario.nodes,
             controllers=scenario.selected_controllers,
+            gates=dict.fromkeys(scenario.gates, True),
             faults=(Recording(record), *scenario.latency, *faults),
             shuffle=seed != 0,
             settings=scenario.settings,

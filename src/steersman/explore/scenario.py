@@ -31,6 +31,7 @@ from steersman.controllers import CONTROLLERS
 from steersman.explore.matching import short
 from steersman.explore.steps import InvalidScenario, Step, StepFailed, Timing, read, seconds
 from steersman.intent.controller import Controller
+from steersman.intent.gates import GATES
 from steersman.sim.faults.requests import RequestLatency
 from steersman.sim.kubelet import KubeletSettings
 from steersman.testing.cluster import Cluster
@@ -51,7 +52,7 @@ __all__ = (
 NODE_LIFECYCLE = "node-lifecycle-controller"
 PACKAGE = "steersman.explore.scenarios"
 FIELDS = ("name", "description", "cluster", "tolerance", "steps")
-CLUSTER = ("nodes", "controllers", "kubelets", "write-latency", "cloud")
+CLUSTER = ("nodes", "controllers", "feature-gates", "kubelets", "write-latency", "cloud")
 CLOUD = ("routes", "instances")
 """The parts of the cloud provider that a scenario may ask for; each cluster has load balancers."""
 
@@ -65,6 +66,8 @@ class Scenario(msgspec.Struct, frozen=True):
     nodes: int = 3
     controllers: tuple[str, ...] = ()
     """Names of the controllers that run; empty: all."""
+    gates: tuple[str, ...] = ()
+    """Feature gates that are on, besides those that are on by default."""
     kubelets: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Timing of the kubelets: fields of `steersman.sim.kubelet.KubeletSettings`."""
     latency: tuple[RequestLatency, ...] = ()
@@ -142,12 +145,17 @@ def load(text: str, path: str = "") -> Scenario:
     unknown = [part for part in cloud if part not in CLOUD]
     if unknown:
         raise InvalidScenario(f"{where}: the cloud has no {unknown[0]}; it may have {', '.join(CLOUD)}")
+    gates = tuple(cluster.get("feature-gates", ()))
+    for gate in gates:
+        if gate not in GATES:
+            raise InvalidScenario(f"{where}: unknown feature gate {gate}")
     return Scenario(
         name=str(given.get("name", "")) or Path(path).stem,
         description=" ".join(str(given.get("description", "")).split()),
         steps=steps,
         nodes=int(cluster.get("nodes", 3)),
         controllers=controllers,
+        gates=gates,
         kubelets=kubelets,
         latency=latency,
         tolerance=given.get("tolerance") or {},

@@ -200,10 +200,10 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
             return None
         if self.enabled is not None and not self.enabled(settings):
             return None
-        if self.configure is None and self.enabled is None:
+        if self.configure is None and self.enabled is None and not self.feature_gates:
             return self
         built = self if self.configure is None else self.configure(settings)
-        return msgspec.structs.replace(built, configure=None, enabled=None)
+        return msgspec.structs.replace(built, configure=None, enabled=None, feature_gates=())
 
     def see(self, caches: Caches, key: Key) -> S | None:
         """Run `observe`, or read the object of the first watch."""
