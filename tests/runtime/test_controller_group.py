@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from steersman.api.errors import ServerError
+from steersman.api.kinds import Object
+from steersman.api.kinds.config import CONFIGMAPS
+from steersman.api.kinds.nodes import NODES
 from steersman.api.scheme import Key
-from steersman.controllers import job, namespace, serviceaccount
+from steersman.controllers import CONTROLLERS, job, namespace, serviceaccount
 from steersman.controllers.certificates import approver, signer
-from steersman.intent.controller import Caches, Controller
+from steersman.intent.controller import Caches, Controller, Watch
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
 from steersman.runtime.controller_group import ControllerGroup
@@ -130,3 +133,54 @@ def test_caches_are_filled_by_lists_where_the_gate_says_so(streams: bool) -> Non
     world.run(world.advance(1))
     world.close()
     assert (api.lists == 0) is streams
+
+
+def on_config_maps_and_nodes(rounds: list[Key]) -> Controller[Any]:
+    async def decide(seen: Object, now: datetime) -> Verdict:
+        rounds.append(seen.key)
+        return Rest("seen")
+
+    return Controller(
+        name="lazy-controller",
+        watches=(Watch(CONFIGMAPS), Watch(NODES, to=lambda caches, change: ())),
+        works_on=(CONFIGMAPS,),
+        decide=decide,
+        workers=1,
+    )
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_a_lazy_group_starts_a_controller_with_the_first_object_it_works_on(lazy: bool) -> None:
+    world = World(seed=5)
+    rounds: list[Key] = []
+    group = ControllerGroup([on_config_maps_and_nodes(rounds)], world.api(), world, lazy=lazy)
+    world.spawn(group.run(), name="manager")
+    world.run(world.advance(1))
+    world.run(world.api().create(NODES, "", {"metadata": {"name": "node-1"}}))
+    world.run(world.advance(1))
+    before = len(group.runners)
+    for name in ("a", "b"):
+        world.run(world.api().create(CONFIGMAPS, "default", {"metadata": {"name": name}}))
+    world.run(world.advance(1))
+    world.close()
+
+    assert before == (0 if lazy else 1)
+    assert len(group.runners) == 1
+    assert sorted(rounds) == [Key("default", "a"), Key("default", "b")]
+
+
+def test_a_lazy_group_starts_a_controller_at_once_where_there_are_objects() -> None:
+    world = World(seed=5)
+    rounds: list[Key] = []
+    world.run(world.api().create(CONFIGMAPS, "default", {"metadata": {"name": "old"}}))
+    group = ControllerGroup([on_config_maps_and_nodes(rounds)], world.api(), world, lazy=True)
+    world.spawn(group.run(), name="manager")
+    world.run(world.advance(1))
+    world.close()
+
+    assert rounds == [Key("default", "old")]
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS, ids=lambda each: each.name)
+def test_controllers_work_on_kinds_they_watch(controller: Controller[Any]) -> None:
+    assert set(controller.works_on) <= {watch.kind for watch in controller.watches}

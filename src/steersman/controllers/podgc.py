@@ -256,6 +256,7 @@ def configure(settings: Settings) -> Controller[TerminatingPod | OrphanedPods | 
             Watch(NODES, to=_node_deleted, delay=QUARANTINE),
             Watch(NODES, to=_node_out_of_service),
         ),
+        works_on=(PODS,),
         workers=1,
         flags=(THRESHOLD,),
         configure=configure,

@@ -272,6 +272,7 @@ def configure(settings: Settings) -> Controller[Observation]:
             Watch(PODS, to=_pod_changed, indexes={"node": by_node}),
             Watch(NODES, to=_node_changed),
         ),
+        works_on=(PODS,),
         workers=WORKERS,
         configure=configure,
         observe=observe,

@@ -173,6 +173,9 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     """Makes the object that the controller keeps between rounds, once each time it runs; `memory_of` reads it. It may
     only hold facts that stay true, for a round may be repeated or never carried out. It is lost with the process, so it
     may only affect how soon something is done."""
+    works_on: tuple[Kind[Any], ...] = ()
+    """The watched kinds of which one must have an object before there is anything to do, not even a metric to update; all
+    of them by default. A cluster in a test starts the controller only then."""
     follows_all: AllResources | None = None
     """Follows every resource the server serves, besides the watches."""
     resync: float = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import copy_context
 from typing import Any
 
 from steersman.api.clock import Clock
@@ -54,6 +55,13 @@ class CachedObjects:
         return self._informers[NODES].list()
 
 
+def _waits_for_objects(controller: Controller[Any]) -> bool:
+    """Whether a controller has nothing to do before one of its watches sees an object."""
+    return bool(controller.watches) and not (
+        controller.initial_keys or controller.follows_all is not None or controller.cloud is not None
+    )
+
+
 class ControllerGroup:
     """Controller runners, and the informers they share."""
 
@@ -73,13 +81,15 @@ class ControllerGroup:
         files: Callable[[str], bytes] = read_file,
         pause: float = 0.0,
         cloud: CloudProvider | None = None,
+        lazy: bool = False,
     ) -> None:
         """``api`` feeds the informers; ``api_of`` gives each controller the one it writes with. Controllers that the
         ``settings`` disable are left out; ``files`` reads the keys and certificates that the settings name.
 
         ``workers`` overrides the number of workers by flag name. ``pause``: the shortest time, in seconds, that a
         controller waits before it starts, so that they do not all start at once. Controllers that need a part of the
-        ``cloud`` provider are left out where there is none, or it lacks the part.
+        ``cloud`` provider are left out where there is none, or it lacks the part. ``lazy`` makes the runner of a controller,
+        and its metrics, only when one of the kinds it works on has objects, as far as the ``api`` can tell.
         """
         self.metrics = metrics or Metrics()
         self.trace = trace or Trace()
@@ -99,9 +109,17 @@ class ControllerGroup:
         self._cloud = cloud
         self._recorders: list[Recorder] = []
         self._group: asyncio.TaskGroup | None = None
+        self._lazy: list[Controller[Any]] = []
+        """Controllers that have no runner until they may have something to do."""
         for controller in controllers:
             configured = controller.configured(settings)
-            if configured is not None and self._has_cloud(configured):
+            if configured is None or not self._has_cloud(configured):
+                continue
+            if lazy and _waits_for_objects(configured):
+                self._lazy.append(configured)
+                for watch in configured.watches:
+                    self.informers.informer(watch.kind)
+            else:
                 self.runners.append(self._make_runner(configured))
 
     def _has_cloud(self, controller: Controller[Any]) -> bool:
@@ -171,6 +189,8 @@ class ControllerGroup:
                 await self.informers.wait_synced()
                 if uses_cloud and not self._initialize_cloud():
                     self.runners = [each for each in self.runners if each.controller.cloud is None]
+                for controller in self._lazy:
+                    self._start_with_objects(controller, group)
                 synced()
                 if any(runner.controller.follows_all is not None for runner in self.runners):
                     group.create_task(self.dynamic_informers.run(), name="dynamic informers")
@@ -196,6 +216,29 @@ class ControllerGroup:
             return False
         return True
 
+    def _start_with_objects(self, controller: Controller[Any], group: asyncio.TaskGroup) -> None:
+        """Start a controller once one of the kinds it works on has an object; with the others, if one has already."""
+        context = copy_context()
+        started = False
+
+        def start() -> None:
+            nonlocal started
+            if not started:
+                started = True
+                runner = self._add_runner(controller)
+                group.create_task(self._work(runner), name=controller.name)
+
+        kinds = controller.works_on or tuple(watch.kind for watch in controller.watches)
+        if not all(self.informers.when_not_empty(kind, lambda: context.run(start)) for kind in kinds):
+            started = True
+            self._add_runner(controller)
+
+    def _add_runner(self, controller: Controller[Any]) -> ControllerRunner[Any]:
+        runner = self._make_runner(controller)
+        self._recorders[-1].open()
+        self.runners.append(runner)
+        return runner
+
     def join(self, controller: Controller[Any]) -> None:
         """Start a controller later, once the server serves the kinds it requires."""
         configured = controller.configured(self._settings)
@@ -204,9 +247,7 @@ class ControllerGroup:
         for watch in configured.watches:
             self.dynamic_informers.release(watch.kind)
             self.informers.informer(watch.kind)
-        runner = self._make_runner(configured)
-        self._recorders[-1].open()
-        self.runners.append(runner)
+        runner = self._add_runner(configured)
         self._group.create_task(self._work_late(runner), name=configured.name)
 
     async def _work_late(self, runner: ControllerRunner[Any]) -> None:

@@ -99,13 +99,15 @@ class ControllerRunner(Generic[S]):
         elif memory is not None:
             self._caches = CachesWithMemory(informers, memory)
         metrics.declare(controller.metrics)
+        # A handler may be called at once, and may read any index.
+        for watch in controller.watches:
+            for name, index in watch.indexes.items():
+                informers.informer(watch.kind).store.add_index(name, index)
         for watch in controller.watches:
             self._follow(watch)
 
     def _follow(self, watch: Watch[Any]) -> None:
         informer = self._informers.informer(watch.kind)
-        for name, index in watch.indexes.items():
-            informer.store.add_index(name, index)
         primary = watch is self.controller.watches[0]
         word = watch.kind.name
         resource = watch.kind.resource

@@ -257,6 +257,8 @@ class Informers:
         self._tasks: dict[Place, asyncio.Task[None]] = {}
         self._empty: dict[Place, EmptyKind] = {}
         """The kinds without objects, which have no task until they have some."""
+        self._wakers: dict[Place, list[Callable[[], None]]] = {}
+        """Called once a kind in `_empty` gets an object."""
         self._group: asyncio.TaskGroup | None = None
         self._runner: asyncio.Task[None] | None = None
 
@@ -314,6 +316,17 @@ class Informers:
             self._launch(place, informer)
         return informer
 
+    def when_not_empty(self, kind: Kind[Any], wake: Callable[[], None]) -> bool:
+        """Call ``wake`` before an informer is called with the first object of its kind.
+
+        Returns False, and calls nothing, if there may be objects already.
+        """
+        place = _place(kind)
+        if place not in self._empty:
+            return False
+        self._wakers.setdefault(place, []).append(wake)
+        return True
+
     def known(self, kind: Kind[Any]) -> Informer[Any] | None:
         """The informer of a resource, of any version and type; None if there is none."""
         return self._informers.get(_place(kind))
@@ -343,6 +356,8 @@ class Informers:
         self._tasks[place] = self._group.create_task(
             informer.run(), name=f"informer {informer.kind.resource}"
         )
+        for wake in self._wakers.pop(place, ()):
+            wake()
 
     async def run(self) -> None:
         """Run all informers until cancelled."""
@@ -360,6 +375,7 @@ class Informers:
             self._group = None
             self._tasks.clear()
             self._empty.clear()
+            self._wakers.clear()
 
     async def start(self) -> None:
         """Run in the background, until `stop`."""

@@ -37,7 +37,7 @@ from steersman.testing.history import Entry, History
 from steersman.testing.node import Node
 from steersman.testing.objects import Objects
 from steersman.testing.process import Manager, acting, user_named
-from steersman.testing.template import Plan, authorizer, plan, template
+from steersman.testing.template import Plan, authorizer, plan, template, without_collector
 from steersman.testing.threaded import RealTimeWorld
 from steersman.testing.waiting import Wait, WaitTimeout
 
@@ -118,10 +118,11 @@ class Cluster(Objects):
         self._forks: builtins.list[Cluster] = []
         self._reads: dict[tuple[str, Key], Any] = {}
         self._api = LocalApi(world.server, YOU, manager="kubectl")
-        self._manager = self._start(made.configured(world.server), "manager")
-        made.start_nodes(world, world)
-        # Let the caches sync. Their rounds say nothing about objects of the test.
-        world.run(world.loop.idle())
+        with without_collector():
+            self._manager = self._start(made.configured(world.server), "manager")
+            made.start_nodes(world, world)
+            # Let the caches sync. Their rounds say nothing about objects of the test.
+            world.run(world.loop.idle())
         self._history.forget_start()
 
     def _inject(self, world: World, faults: tuple[Fault, ...]) -> FaultInjector | None:

@@ -110,6 +110,7 @@ class Manager:
             trace=history.trace,
             files=files,
             cloud=cloud or LocalProvider(routes=False, instances=False),
+            lazy=True,
         )
         self._task: asyncio.Task[None] = runtime.spawn(self._run(), name=name)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import is_
@@ -73,9 +74,12 @@ class Plan:
 
     def configured(self, server: Server) -> tuple[Controller[Any], ...]:
         """The controllers as the flags configure them, where the server serves their resources."""
-        settings = flags.Settings({**credentials.FLAGS, **pod_addresses.FLAGS, **self.flags}, self.gates)
-        found = (each.configured(settings) for each in self.controllers)
-        return tuple(each for each in found if each is not None and _served(server, each))
+        found = _configured.get(self.key)
+        if found is None:
+            settings = flags.Settings({**credentials.FLAGS, **pod_addresses.FLAGS, **self.flags}, self.gates)
+            built = (each.configured(settings) for each in self.controllers)
+            found = _configured[self.key] = tuple(each for each in built if each is not None)
+        return tuple(each for each in found if _served(server, each))
 
     def runs(self, name: str) -> bool:
         """Whether a controller runs."""
@@ -191,6 +195,8 @@ def authorizer(server: Server) -> RBACAuthorizer:
 # -- templates --------------------------------------------------------------------------------
 
 _templates: dict[tuple[object, ...], tuple[Plan, World]] = {}
+_configured: dict[tuple[object, ...], tuple[Controller[Any], ...]] = {}
+"""The controllers of plans by their key. A declaration holds nothing of a running controller."""
 
 
 def template(wanted: Plan) -> World:
@@ -201,6 +207,19 @@ def template(wanted: Plan) -> World:
         # The template lives as long as the process: the garbage collector need not visit it for every cluster.
         gc.freeze()
     return known[1]
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Pauses the garbage collector: of the thousands of objects of a cluster that starts, none can go."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _ready(wanted: Plan) -> World:

@@ -240,6 +240,7 @@ def configure(settings: Settings) -> Controller[Seen]:
             Watch(CONTROLLERREVISIONS, to=enqueue_revision_owner(DAEMONSETS, selects), indexes=CONTROLLED),
             Watch(NODES, to=partial(enqueue_for_node, config=config)),
         ),
+        works_on=(DAEMONSETS,),
         workers=Flag("concurrent-daemonset-syncs", 2),
         observe=partial(observe, config=config),
         decide=decide,
