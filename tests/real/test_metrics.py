@@ -65,10 +65,19 @@ def scrape(plane: RealPlane, binary: Binary) -> Scraped:
     )
     try:
         text = _read(manager, f"https://127.0.0.1:{port}/metrics")
+        by_accounts = f"a write by an account of {binary}"
+        until(lambda: any(ACCOUNTS in agent for agent in _agents(plane, mark)), manager, 60, by_accounts)
     finally:
         manager.stop()
-    ours = [entry.agent for entry in plane.audit(mark) if entry.agent.startswith("kube-controller-manager/")]
-    return Scraped(text, dict.fromkeys(ours))
+    return Scraped(text, dict.fromkeys(_agents(plane, mark)))
+
+
+ACCOUNTS = "system:serviceaccount:kube-system:"
+
+
+def _agents(plane: RealPlane, mark: int) -> list[str]:
+    """How the clients of managers named themselves since a mark."""
+    return [entry.agent for entry in plane.audit(mark) if entry.agent.startswith("kube-controller-manager/")]
 
 
 def _read(manager: Child, url: str) -> str:
