@@ -442,6 +442,30 @@ def test_a_pace_does_not_remember_keys_for_longer_than_it_needs() -> None:
     play(script, min_interval=1.0)
 
 
+def test_a_key_rests_after_a_round_that_asks_for_it() -> None:
+    async def script(queue: WorkQueue[str]) -> None:
+        queue.add("a")
+        await queue.get()
+        await asyncio.sleep(4)
+        queue.add("a", "meanwhile")
+        queue.add("b")
+        queue.done("a", rest=0.5)
+        queue.add("a", "later")
+        assert (await queue.get()).key == "b"
+        taken = await queue.get()
+        assert (now(), taken.causes) == (4.5, ("meanwhile", "later"))
+        queue.done("a", rest=20.0)
+        queue.add("a")
+        await queue.get()
+        assert now() == 5.5, "the interval is the limit"
+        queue.done("a", rest=1.0)
+        queue.retry("a")
+        await queue.get()
+        assert now() == pytest.approx(5.505), "a time that was asked for is kept"
+
+    play(script, min_interval=1.0)
+
+
 # -- ending
 
 
@@ -568,6 +592,9 @@ class Contract(RuleBasedStateMachine):
         """When a key will want one, and how many were put off before it."""
         self.held: list[str] = []
         self.started: dict[str, float] = {}
+        """When the last round of a key began, or ended with a rest."""
+        self.rested: dict[str, float] = {}
+        """Until when a key rests."""
         self.count = 0
 
         async def make() -> WorkQueue[str]:
@@ -599,6 +626,7 @@ class Contract(RuleBasedStateMachine):
     def add(self, key: str) -> None:
         self.call(self.queue.add, key)
         ready = self.started[key] + self.PACE if key in self.started else self.now
+        ready = max(ready, self.rested.get(key, 0.0))
         if key not in self.wanted and ready > self.now:
             self.put_off(key, ready)
         else:
@@ -637,7 +665,13 @@ class Contract(RuleBasedStateMachine):
     @rule(data=st.data())
     def done(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(self.held))
-        self.call(self.queue.done, key)
+        rest = min(data.draw(st.sampled_from((0, 0, 1, 3, 30))), self.PACE)
+        self.call(self.queue.done, key, rest)
+        if rest:
+            self.started[key], self.rested[key] = self.now, self.now + rest
+            if key in self.wanted:
+                del self.wanted[key]
+                self.put_off(key, self.now + rest)
         self.held.remove(key)
         if key in self.wanted:
             self.line.append(key)

@@ -152,6 +152,9 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     coalesce_within: float = 0.0
     """The longest a key waits between two rounds, in seconds, so that a burst of changes on a busy server leads to
     one status write instead of many. The first change is never delayed."""
+    rest_after_round: bool = False
+    """Whether a key rests after a round for as long as the round took, within `coalesce_within`: for rounds of many writes, of
+    which each would be repeated for every few changes."""
     initial_keys: tuple[Key, ...] = ()
     """Keys to enqueue at start without an object: the one key of a periodic loop, say, whose rounds end in a `Wake`."""
     flags: tuple[Flag[Any], ...] = ()

@@ -195,10 +195,12 @@ class ControllerRunner(Generic[S]):
             if not number % BREATH:
                 await asyncio.sleep(0)
             taken = await self.queue.get()
+            started = self._clock.monotonic()
             try:
                 await self.round(taken)
             finally:
-                self.queue.done(taken.key)
+                took = self._clock.monotonic() - started
+                self.queue.done(taken.key, took if self.controller.rest_after_round else 0.0)
             if self._pool is not None and self._pool.retire():
                 return
 

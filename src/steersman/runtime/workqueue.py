@@ -92,7 +92,10 @@ class WorkQueue(Generic[K]):
         self._working: dict[K, float] = {}
         """The keys being processed, and since when."""
         self._started: dict[K, float] = {}
-        """When the last round of a key started, oldest first; no older than the interval. Only kept with one."""
+        """When the last round of a key started, or ended with a rest, oldest first; no older than the interval. Only kept with
+        one."""
+        self._resting: dict[K, float] = {}
+        """Until when a key rests. Keys of `_started` only."""
         self._due: dict[K, _Due] = {}
         """Keys to be added later: at most one time each."""
         self._heap: list[tuple[float, int, K]] = []
@@ -120,7 +123,7 @@ class WorkQueue(Generic[K]):
         if self.min_interval and key not in self._dirty:
             started = self._started.get(key)
             if started is not None:
-                due = started + self.interval
+                due = max(started + self.interval, self._resting.get(key, 0.0))
                 if due > self._clock.monotonic():
                     self._put_off(key, due, (cause,) if cause else ())
                     return
@@ -199,13 +202,20 @@ class WorkQueue(Generic[K]):
             self._metrics.latency.observe(now - since)
         return Taken(key, causes, now - since)
 
-    def done(self, key: K) -> None:
-        """Mark a key as processed."""
+    def done(self, key: K, rest: float = 0.0) -> None:
+        """Mark a key as processed. For ``rest`` seconds, at most `min_interval`, no other round of it begins that `add` asks for."""
         started = self._working.pop(key, None)
         if started is None:
             raise ValueError(f"{key} is not being processed")
+        now = self._clock.monotonic()
         if self._metrics is not None:
-            self._metrics.work.observe(self._clock.monotonic() - started)
+            self._metrics.work.observe(now - started)
+        rest = min(rest, self.min_interval)
+        if rest > 0.0 and not self._closing:
+            self._note_start(key, now)
+            self._resting[key] = now + rest
+            if (dirty := self._dirty.pop(key, None)) is not None:
+                self._put_off(key, now + rest, dirty[1])
         if key in self._dirty:
             self._order.append(key)
             self._wake()
@@ -223,9 +233,10 @@ class WorkQueue(Generic[K]):
             self.on_unserved()
 
     def _note_start(self, key: K, now: float) -> None:
-        """Remember the start of a round for as long as it may hold back the next."""
+        """Remember the start of a round, or its end, for as long as it may hold back the next."""
         started = self._started
         started.pop(key, None)
+        self._resting.pop(key, None)
         started[key] = now
         horizon = now - self.min_interval
         # Oldest first, so this looks at each start once and stops at the first that still counts.
@@ -236,6 +247,7 @@ class WorkQueue(Generic[K]):
             expired.append(other)
         for other in expired:
             del started[other]
+            self._resting.pop(other, None)
 
     # -- waiting
 

@@ -154,3 +154,26 @@ def test_a_pod_on_a_missing_node_is_told_of_and_holds_up_no_other() -> None:
         told = [event for event in cluster.list("Event") if event.reason == "FailedToUpdateEndpointSlices"]
         assert told
         assert "Node node-1 Not Found" in told[0].message
+
+
+def test_a_service_of_many_slices_rests_between_two_rounds() -> None:
+    """Forty slices of five endpoints: a round takes most of a second, in which further pods go."""
+
+    def pod(number: int) -> dict[str, object]:
+        container = {"name": "main", "image": "app:1", "ports": [{"name": "web", "containerPort": 8080}]}
+        meta = {"name": f"web-{number}", "labels": {"app": "web"}}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
+
+    flags = {"max-endpoints-per-slice": 5}
+    names = ("endpointslice-controller",)
+    with Cluster(seed=1, controllers=names, write_latency=(0.02, 0.02), flags=flags, journal=True) as cluster:
+        cluster.apply([service("web"), *map(pod, range(200))])
+        cluster.settle()
+        before = len(cluster.world.journal)
+        for number in range(160):
+            cluster.delete("Pod", f"web-{number * 11 % 200}", grace=0)
+            cluster.advance(seconds=0.01)
+        cluster.settle()
+        assert ready(slices(cluster)) == running(cluster)
+        writes = sum(" endpointslices." in line for line in cluster.world.journal[before:])
+        assert writes < 100, "without a rest there are 110"

@@ -336,6 +336,7 @@ def configure(settings: Settings) -> Controller[Observation]:
         decide=partial(decide, config=config),
         configure=configure,
         coalesce_within=COALESCE_WITHIN,
+        rest_after_round=True,
         min_backoff=MIN_BACKOFF,
         memory=Memory,
         metrics=metrics.METRICS,
