@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -31,6 +32,9 @@ from steersman.explore.oracle import check
 from steersman.explore.parallel import WorkerFailed, run_parallel
 from steersman.explore.run import Outcome, run
 from steersman.explore.scenario import Scenario, find, load
+from steersman.intent.actions import Update
+from steersman.intent.controller import Controller, Watch
+from steersman.intent.verdict import Rest, Verdict
 from steersman.sim import faults
 from steersman.sim.faults import Fault
 
@@ -128,6 +132,7 @@ def outcome(**fields: object) -> Outcome:
         ({"violations": {"error": "KeyError"}}, ["error"]),
         ({"violations": {"leadership": "wrote"}}, ["leadership"]),
         ({"violations": {"overlap": "two writes at once"}}, ["overlap"]),
+        ({"violations": {"protection": "a claim in use"}}, ["protection"]),
         ({"violations": {"convergence": "no end"}, "state": {}}, ["convergence"]),
     ],
 )
@@ -238,6 +243,45 @@ def test_a_controller_with_two_rounds_for_one_object_is_found_out(monkeypatch: p
     monkeypatch.setattr(scenario, "CONTROLLERS", (doubled, replicaset.replicaset))
     outcome = run(story, faults.parse("request_latency(0.1, 0.3)"))
     assert "deployments.apps default/web" in outcome.violations["overlap"]
+
+
+@pytest.mark.parametrize(
+    ("name", "broken", "finalizer", "user"),
+    [
+        ("claim-in-use", "persistentvolumeclaim-protection-controller", "pvc", "pod first"),
+        ("volume-in-use", "persistentvolume-protection-controller", "pv", "claim data"),
+        (
+            "volume-attributes-class-in-use",
+            "volumeattributesclass-protection-controller",
+            "vac",
+            "claim data",
+        ),
+    ],
+)
+def test_a_controller_that_lets_go_of_objects_in_use_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, name: str, broken: str, finalizer: str, user: str
+) -> None:
+    """The oracle can fail: this one removes the finalizer from all that is being deleted."""
+    story = find(name)
+    (whole,) = [each for each in story.selected_controllers if each.name == broken]
+
+    async def let_go(seen: Any, now: datetime) -> Verdict:
+        meta = seen.metadata
+        wanted = () if meta.deletionTimestamp is not None else (f"kubernetes.io/{finalizer}-protection",)
+        if meta.finalizers != wanted:
+            await Update(replace(seen, metadata=replace(meta, finalizers=wanted)))
+        return Rest("let go")
+
+    careless: Controller[Any] = Controller(
+        name=broken,
+        service_account=whole.service_account,
+        watches=(Watch(whole.watches[0].kind),),
+        workers=1,
+        decide=let_go,
+    )
+    others = tuple(each for each in story.selected_controllers if each.name != broken)
+    monkeypatch.setattr(scenario, "CONTROLLERS", (careless, *others))
+    assert f"was removed while {user} uses it" in run(story).violations["protection"]
 
 
 def _doubled(to: Any) -> Any:

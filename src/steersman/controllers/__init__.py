@@ -29,6 +29,8 @@ from steersman.controllers import (
     nodelifecycle,
     podgc,
     podgroupprotection,
+    pvcprotection,
+    pvprotection,
     replicaset,
     resourcequota,
     rootcacertpublisher,
@@ -41,6 +43,7 @@ from steersman.controllers import (
     tainteviction,
     ttl,
     ttlafterfinished,
+    vacprotection,
     validatingadmissionpolicystatus,
 )
 from steersman.controllers.certificates import approver, cleaner, signer
@@ -85,6 +88,9 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     service_lb.controller,
     node_route.controller,
     node_lifecycle.controller,
+    pvcprotection.controller,
+    pvprotection.controller,
+    vacprotection.controller,
     validatingadmissionpolicystatus.controller,
     nodeipam.controller,
     tainteviction.controller,

@@ -11,6 +11,7 @@
 | ``deletes`` | an object was deleted more often |
 | ``writes`` | there were many more writes |
 | ``leadership`` | a manager wrote without holding the lease |
+| ``protection`` | a claim, volume or VolumeAttributesClass was removed while it was in use |
 | ``overlap`` | a controller wrote an object while an earlier write of it was under way: two of its rounds are about one object |
 | ``cidrs`` | the pod CIDRs of two nodes overlapped at some time |
 | ``evictions`` | a pod was evicted from a node whose kubelet ran |
@@ -37,6 +38,7 @@ INVARIANTS = (
     "deletes",
     "writes",
     "leadership",
+    "protection",
     "overlap",
     "cidrs",
     "evictions",

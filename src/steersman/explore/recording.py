@@ -14,6 +14,7 @@ from steersman.api.kinds import LEASES
 from steersman.api.kinds.nodes import NODES
 from steersman.client.api import EventType
 from steersman.explore.elected_cluster import RETRY_PERIOD, identity
+from steersman.explore.protection import removed_in_use
 from steersman.explore.safety import SafetyMonitor
 from steersman.intent.verdict import InvalidSpec
 from steersman.runtime.shell import Deposed
@@ -85,6 +86,8 @@ class _Recorder(ActiveFault):
         def note(commit: Commit) -> None:
             changes[commit.resource.partition(".")[0]] += 1
             safety.check(commit)
+            if lost := removed_in_use(store, commit):
+                safety.violations.setdefault("protection", lost)
             if commit.resource == LEASES.resource and commit.key == object_key(NAMESPACE, LEASE):
                 deleted = commit.event.type is EventType.DELETED
                 holder = "" if deleted else commit.obj.spec.holderIdentity or ""

@@ -58,7 +58,7 @@ class StaleRestart(Fault, frozen=True):
     seconds: float = 2.0
     name: ClassVar[str] = "stale_restart"
     allowed_violations: ClassVar[frozenset[str]] = frozenset(
-        {"state", "expect", "creates", "deletes", "writes"}
+        {"state", "expect", "creates", "deletes", "writes", "protection"}
     )
 
     def activate(self, injector: FaultInjector) -> ActiveFault:
