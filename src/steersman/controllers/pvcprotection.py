@@ -239,6 +239,7 @@ def configure(settings: Settings) -> Controller[Observation]:
             ),
             Watch(PODS, to=partial(_pod_changed, config=config), indexes={BY_CLAIM: claim_keys}),
         ),
+        works_on=(PERSISTENTVOLUMECLAIMS,),
         workers=1,
         configure=configure,
         observe=observe,

@@ -131,6 +131,7 @@ controller = Controller(
         Watch(PERSISTENTVOLUMECLAIMS, to=_claim_changed, indexes={BY_CLASS: classes_of_claim}),
         Watch(PERSISTENTVOLUMES, to=_volume_changed, indexes={BY_CLASS: classes_of_volume}),
     ),
+    works_on=(VOLUMEATTRIBUTESCLASSES,),
     workers=1,
     feature_gates=("VolumeAttributesClass",),
     observe=observe,

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from steersman.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
 from steersman.api.kinds import NewPod, Object, ObjectMeta, OwnerReference
 from steersman.api.kinds.revisions import ControllerRevision
-from steersman.api.kinds.statefulsets import NewClaim, StatefulSet, StatefulSetStatus
-from steersman.api.kinds.storage import PersistentVolumeClaim
+from steersman.api.kinds.statefulsets import StatefulSet, StatefulSetStatus
+from steersman.api.kinds.storage import NewClaim, PersistentVolumeClaim
 from steersman.api.scheme import Key, kind_of
 from steersman.controllers.shared import history
 from steersman.controllers.statefulset import controller

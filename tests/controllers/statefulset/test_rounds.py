@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from steersman.api.errors import ApiError, Conflict, ServerError
 from steersman.api.kinds import Condition, NewPod, Object, ObjectMeta, OwnerReference, Pod
 from steersman.api.kinds.revisions import ControllerRevision
-from steersman.api.kinds.statefulsets import NewClaim, StatefulSet, StatefulSetStatus
-from steersman.api.kinds.storage import PersistentVolumeClaim
+from steersman.api.kinds.statefulsets import StatefulSet, StatefulSetStatus
+from steersman.api.kinds.storage import NewClaim, PersistentVolumeClaim
 from steersman.api.scheme import Key
 from steersman.controllers.shared import history
 from steersman.controllers.statefulset import controller

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from steersman.api.kinds import Condition, LabelSelector, Object, ObjectMeta, Opaque, PodTemplateSpec, Struct
-from steersman.api.kinds.storage import PERSISTENTVOLUMECLAIMS
 from steersman.api.scheme import Kind, register
 
 
@@ -69,12 +68,4 @@ class StatefulSet(Object, frozen=True):
     status: StatefulSetStatus = StatefulSetStatus()
 
 
-class NewClaim(Struct, frozen=True):
-    """A claim as the controller creates it: its own metadata, and the template's spec unchanged."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: Opaque = Opaque(b"{}")
-
-
 STATEFULSETS = register(Kind("apps", "v1", "StatefulSet", "statefulsets", True, StatefulSet))
-NEW_CLAIMS = register(PERSISTENTVOLUMECLAIMS.as_(NewClaim))

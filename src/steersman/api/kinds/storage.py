@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from steersman.api.kinds import EMPTY, Condition, LabelSelector, Object, ObjectReference, Struct
+from steersman.api.kinds import (
+    EMPTY,
+    Condition,
+    LabelSelector,
+    Object,
+    ObjectMeta,
+    ObjectReference,
+    Opaque,
+    Struct,
+)
 from steersman.api.kinds.volume_sources import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
@@ -145,6 +154,13 @@ class PersistentVolumeClaim(Object, frozen=True):
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
+class NewClaim(Struct, frozen=True):
+    """A claim as a controller creates it from a template: its own metadata, and the template's spec unchanged."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Opaque = Opaque(b"{}")
+
+
 # -- classes ----------------------------------------------------------------------------------
 
 
@@ -232,6 +248,7 @@ PERSISTENTVOLUMES = register(Kind("", "v1", "PersistentVolume", "persistentvolum
 PERSISTENTVOLUMECLAIMS = register(
     Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, PersistentVolumeClaim)
 )
+NEW_CLAIMS = register(PERSISTENTVOLUMECLAIMS.as_(NewClaim))
 STORAGECLASSES = register(Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", False, StorageClass))
 VOLUMEATTRIBUTESCLASSES = register(
     Kind(

@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from steersman.api.kinds import EMPTY, PODS, Object, OwnerReference, Pod
 from steersman.api.kinds.statefulsets import (
     STATEFULSETS,
-    NewClaim,
     PersistentVolumeClaimRetentionPolicy,
     StatefulSet,
 )
-from steersman.api.kinds.storage import PersistentVolumeClaim
+from steersman.api.kinds.storage import NewClaim, PersistentVolumeClaim
 from steersman.api.meta import owner_reference
 from steersman.api.scheme import Kind
 from steersman.controllers.statefulset.identity import (
