@@ -30,6 +30,7 @@ from steersman.intent.controller import Controller
 from steersman.server.auth.users import AUTHENTICATED, MASTERS, User, service_account_username
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
+from steersman.sim.dynamicresources import Devices
 from steersman.sim.kubelet import KubeletSettings, Shape
 from steersman.sim.world import START, World
 from steersman.testing import credentials
@@ -82,6 +83,7 @@ class Cluster(Objects):
         shape: Shape = Shape(),
         cloud: CloudProvider | None = None,
         csi: bool = False,
+        dra: Devices | bool = False,
     ) -> None:
         """``nodes`` is their number or their names; ``controllers`` the controllers to run, or their names. ``faults`` are
         injected between the manager and the server. ``write_latency`` is how many seconds each write of a controller takes at
@@ -89,7 +91,8 @@ class Cluster(Objects):
         keeps a line for each write in ``world.journal``. ``flags`` and ``gates`` are those of kube-controller-manager.
         ``settings`` is the timing of the kubelets, ``shape`` the properties of the nodes. ``cloud``
         is the cloud provider, which outlives the manager; by default, load balancers get addresses from a pool. ``csi`` adds
-        a simulated CSI driver, whose StorageClass is ``csi-sim``.
+        a simulated CSI driver, whose StorageClass is ``csi-sim``. ``dra`` gives nodes simulated devices, of the DeviceClass
+        ``simulated``, and allocates ResourceClaims, which are ignored otherwise.
         """
         made = plan(
             nodes,
@@ -103,6 +106,7 @@ class Cluster(Objects):
             shape=shape,
             cloud=cloud,
             csi=csi,
+            dra=dra,
         )
         self._begin(made, template(made).fork(seed), (*_latency(write_latency), *faults), None)
 

@@ -23,6 +23,7 @@ from steersman.server.bootstrap_objects import install_roles
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim import metrics
+from steersman.sim.dynamicresources import DRIVER, Devices
 from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape, pod_addresses
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.storage import SimulatedStorage
@@ -57,12 +58,14 @@ class Plan:
     shape: Shape
     cloud: CloudProvider | None = None
     csi: bool = False
+    dra: Devices | None = None
+    """The simulated devices of each node; None: ResourceClaims are not allocated."""
 
     @property
     def key(self) -> tuple[object, ...]:
         """Clusters with the same key start from the same template. Controllers are compared by identity."""
         ids = tuple(id(each) for each in self.controllers)
-        rest = repr((sorted(self.flags.items()), sorted(self.gates.items()), self.shape))
+        rest = repr((sorted(self.flags.items()), sorted(self.gates.items()), self.shape, self.dra))
         # A provider makes a difference to running managers only, and a template has none.
         return self.nodes, ids, self.shuffle, self.journal, self.start, self.settings, self.csi, rest
 
@@ -86,10 +89,10 @@ class Plan:
         return any(controller.name == name for controller in self.controllers)
 
     def start_nodes(self, runtime: Runtime, clock: Clock) -> None:
-        """Start the kubelets, the scheduler and the storage."""
+        """Start the kubelets, the scheduler, the storage and the devices."""
         if not self.nodes:
             return
-        volumes = self.runs(BINDER)
+        volumes, dra = self.runs(BINDER), self.dra is not None
         api = LocalApi(runtime.server, user_named("system:kubelet", None), "kubelet")
         kubelets = Kubelets(
             api,
@@ -99,13 +102,19 @@ class Plan:
             shape=self.shape,
             volumes=volumes,
             attach=self.runs(ATTACHER),
+            dra=dra,
         )
         runtime.spawn(kubelets.run(), name="kubelets")
         api = LocalApi(runtime.server, user_named("system:kube-scheduler", None), "kube-scheduler")
-        runtime.spawn(Scheduler(api, clock, volumes=volumes).run(), name="scheduler")
+        runtime.spawn(Scheduler(api, clock, volumes=volumes, dra=dra).run(), name="scheduler")
         if volumes or self.csi:
             api = LocalApi(runtime.server, user_named(STORAGE_USER, None), STORAGE_USER)
             runtime.spawn(SimulatedStorage(api, clock, csi=self.csi).run(), name="storage")
+        if self.dra is not None:
+            from steersman.sim.dynamicresources.driver import DeviceDriver
+
+            api = LocalApi(runtime.server, user_named(DRIVER, None), DRIVER)
+            runtime.spawn(DeviceDriver(api, clock, self.nodes, self.dra).run(), name="devices")
 
 
 def plan(
@@ -121,6 +130,7 @@ def plan(
     shape: Shape = Shape(),
     cloud: CloudProvider | None = None,
     csi: bool = False,
+    dra: Devices | bool = False,
 ) -> Plan:
     """A plan from the arguments of a cluster. Raises `LookupError` for an unknown controller."""
     names = tuple(f"node-{n}" for n in range(1, nodes + 1)) if isinstance(nodes, int) else tuple(nodes)
@@ -140,6 +150,7 @@ def plan(
         shape,
         cloud,
         csi,
+        dra if isinstance(dra, Devices) else Devices() if dra else None,
     )
 
 

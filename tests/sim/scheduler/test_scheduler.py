@@ -70,7 +70,8 @@ def test_a_pod_without_a_place_is_told_why_and_placed_once_there_is_one(world: W
     condition = next(each for each in get(world, "q").status.conditions if each.type == "PodScheduled")
     message = (
         "0/1 nodes are available: 1 Insufficient cpu. "
-        "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+        "no new claims to deallocate, preemption: 0/1 nodes are available: "
+        "1 No preemption victims found for incoming pod."
     )
     assert (condition.status, condition.reason, condition.message) == ("False", "Unschedulable", message)
     events: list[Any] = list(world.run(world.api().list(SERIES_EVENTS, "default")).items)

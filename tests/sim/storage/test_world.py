@@ -107,7 +107,7 @@ def test_a_pod_follows_its_volume_and_waits_for_the_node_of_it() -> None:
         cluster.settle()
         assert scheduled(cluster) == (
             "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, "
-            "1 node(s) were unschedulable. preemption: 0/2 nodes are available: "
+            "1 node(s) were unschedulable. no new claims to deallocate, preemption: 0/2 nodes are available: "
             "2 Preemption is not helpful for scheduling."
         )
         cluster.node(home).uncordon()
@@ -130,7 +130,8 @@ def test_a_pod_is_not_scheduled_because_of_its_claim(objects: tuple[Any, ...], m
         cluster.apply(pod())
         cluster.settle()
         assert scheduled(cluster) == (
-            f"0/3 nodes are available: {message}. preemption: 0/3 nodes are available: "
+            f"0/3 nodes are available: {message}. no new claims to deallocate, "
+            "preemption: 0/3 nodes are available: "
             "3 Preemption is not helpful for scheduling."
         )
         assert "FailedScheduling" in reasons(cluster, "Pod")

@@ -10,7 +10,7 @@ import asyncio
 import heapq
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, Conflict, NotFound
@@ -30,6 +30,9 @@ from steersman.sim.kubelet.pod_lifecycle import PodRun, advance, begin, due, reb
 from steersman.sim.kubelet.pod_plan import KubeletSettings, PodPlan, plan
 from steersman.sim.kubelet.status import render, resume
 from steersman.sim.loop import background
+
+if TYPE_CHECKING:
+    from steersman.sim.kubelet.claim_preparation import ClaimPreparation
 
 PODS: Kind[v1.Pod] = load("", "v1", "Pod")
 NODES: Kind[v1.Node] = load("", "v1", "Node")
@@ -78,8 +81,10 @@ class Kubelets:
         parallel: int = 16,
         volumes: bool = True,
         attach: bool = True,
+        dra: bool = False,
     ) -> None:
-        """``register`` creates the Node objects. At most ``parallel`` requests for pods are in flight."""
+        """``register`` creates the Node objects. At most ``parallel`` requests for pods are in flight. With ``dra`` a pod
+        starts once its ResourceClaims are allocated and reserved for it; without, they are ignored."""
         self._api = api
         self._clock = clock
         self._settings = settings
@@ -100,6 +105,10 @@ class Kubelets:
         self._set = 0
         self._timer: asyncio.TimerHandle | None = None
         self._workers: WorkerPool | None = None
+        self._waits_for_claims = dra
+        self._claims: ClaimPreparation | None = None
+        """Started with the first pod that has ResourceClaims."""
+        self._group: asyncio.TaskGroup | None = None
         self._addresses = PodAddresses()
         self._start = (0.0, clock.now())
         self._wall_memo = (-1.0, clock.now())
@@ -155,6 +164,7 @@ class Kubelets:
         await self._heartbeats.register()
         try:
             async with asyncio.TaskGroup() as group:
+                self._group = group
                 group.create_task(self._nodes.run(), name="kubelets: nodes")
                 group.create_task(self._pods.run(), name="kubelets: pods")
                 self._workers = WorkerPool(group, self._work, self._parallel, "kubelets")
@@ -190,6 +200,8 @@ class Kubelets:
             gone = self._local_pods.get(change.obj.key)
             if gone is not None and gone.pod.metadata.uid == change.obj.metadata.uid:
                 self._addresses.release(gone.pod.metadata.uid)
+                if self._claims is not None:
+                    self._claims.forget(change.obj.key)
                 del self._local_pods[change.obj.key]
             return
         if pod.spec.nodeName not in self._machines:
@@ -321,6 +333,8 @@ class Kubelets:
         meta, intended = pod.metadata, self._planned(local_pod)
         run = local_pod.run
         if run is None:
+            if not self._is_prepared(pod):
+                return
             run = self._start_pod(pod, intended, now)
         if meta.deletionTimestamp is not None:
             run = request_stop(run, now)
@@ -339,6 +353,21 @@ class Kubelets:
         if at is not None and (local_pod.due is None or at < local_pod.due):
             local_pod.due = at
             self._schedule(key, at)
+
+    def _is_prepared(self, pod: v1.Pod) -> bool:
+        """Whether a pod has the devices it needs. If not, it is enqueued again when its claims change."""
+        if not self._waits_for_claims or not pod.spec.resourceClaims:
+            return True
+        if pod.metadata.deletionTimestamp is not None or pod.status.startTime is not None:
+            return True  # it ends, or it ran before
+        if self._claims is None:
+            # Imported when needed: most clusters under test have no devices.
+            from steersman.sim.kubelet.claim_preparation import ClaimPreparation
+
+            assert self._group is not None
+            self._claims = ClaimPreparation(self._api, self._clock, self._enqueue)
+            self._claims.start(self._group)
+        return self._claims.is_prepared(pod)
 
     def _start_pod(self, pod: v1.Pod, intended: PodPlan, now: float) -> PodRun:
         status = pod.status

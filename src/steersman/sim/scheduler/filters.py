@@ -22,7 +22,12 @@ FULL = "Too many pods"
 BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 ZONE_CONFLICT = "node(s) had no available volume zone"
-_UNRESOLVABLE = (UNSCHEDULABLE, TAINTED, MISMATCHED, ELSEWHERE, BIND_CONFLICT, NODE_CONFLICT, ZONE_CONFLICT)
+DEVICES = "cannot allocate all claims"
+DEVICES_ELSEWHERE = "resourceclaim not available on the node"
+_UNRESOLVABLE = (
+    *(UNSCHEDULABLE, TAINTED, MISMATCHED, ELSEWHERE),
+    *(BIND_CONFLICT, NODE_CONFLICT, ZONE_CONFLICT, DEVICES, DEVICES_ELSEWHERE),
+)
 
 _CORDON = v1.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 SCALE = 10_000

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 VolumeFilter: TypeAlias = "Callable[[NodeInfo], PodVolumes | tuple[str, ...]]"
 """The bindings that the claims of a pod need on a node, or why the node does not fit."""
+DeviceFilter: TypeAlias = Callable[[NodeInfo], tuple[str, ...]]
+"""Why a node lacks the devices that a pod needs; empty where it has them."""
 UNHELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
+NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
+"""What upstream says of a pod without ResourceClaims that does not fit."""
 
 
 class Scheduled(msgspec.Struct, frozen=True):
@@ -62,7 +66,7 @@ class Unschedulable(msgspec.Struct, frozen=True):
 
 
 class SchedulerError(msgspec.Struct, frozen=True):
-    """A pod that had a node, but could not be bound to it."""
+    """A pod that had a node, but could not be bound to it, or whose claims make no sense."""
 
     message: str
 
@@ -99,10 +103,14 @@ class Ranking:
         self.node_infos = node_infos
         self._ranks: BoundedCache[Hashable, _ShapeRanking] = BoundedCache(256)
 
-    def schedule(self, new: PodInfo, volumes: VolumeFilter | None = None) -> Scheduled | Unschedulable:
-        """The node for a pod now. ``volumes`` is for pods that have claims."""
-        if volumes is not None or new.requirements.depends_on_pods or self.node_infos.with_anti_affinity:
-            return self._schedule_on_any(new, volumes)
+    def schedule(
+        self, new: PodInfo, volumes: VolumeFilter | None = None, devices: DeviceFilter | None = None
+    ) -> Scheduled | Unschedulable:
+        """The node for a pod now. ``volumes`` is for pods with PersistentVolumeClaims, ``devices`` for those with
+        ResourceClaims."""
+        filtered = volumes is not None or devices is not None
+        if filtered or new.requirements.depends_on_pods or self.node_infos.with_anti_affinity:
+            return self._schedule_on_any(new, volumes, devices)
         if new.requirements.names is not None:
             return self._schedule_on(new, new.requirements.names)
         rank = self._rank(new)
@@ -167,8 +175,10 @@ class Ranking:
         others = dict.fromkeys((node_info.name for node_info in self.node_infos), (filters.ELSEWHERE,))
         return Unschedulable(others | refused)
 
-    def _schedule_on_any(self, new: PodInfo, volumes: VolumeFilter | None) -> Scheduled | Unschedulable:
-        """For pods that depend on other pods or on volumes: all nodes, each time."""
+    def _schedule_on_any(
+        self, new: PodInfo, volumes: VolumeFilter | None, devices: DeviceFilter | None
+    ) -> Scheduled | Unschedulable:
+        """For pods that depend on other pods, on volumes or on devices: all nodes, each time."""
         topology_view = topology.topology_of(new, self.node_infos)
         reasons: dict[str, tuple[str, ...]] = {}
         best: tuple[int, int, Scheduled] | None = None
@@ -182,6 +192,8 @@ class Ranking:
                 elif filtered.bindings or filtered.provisions:
                     found = filtered
             why = why or topology.filter_reasons(topology_view, node_info)
+            if not why and devices is not None:
+                why = devices(node_info)
             if why:
                 reasons[node_info.name] = why
                 continue

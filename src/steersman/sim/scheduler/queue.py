@@ -72,6 +72,10 @@ class SchedulingQueue:
         self._back_off(queued, now)
         self._unschedulable[queued.pod.key] = None
 
+    def wait(self, queued: QueuedPod) -> None:
+        """Keep a pod that lacks something until the cluster changes, without back-off: it was not attempted."""
+        self._unschedulable[queued.pod.key] = None
+
     def retry(self, queued: QueuedPod, now: float) -> None:
         """Retry a pod after its back-off, because of an error."""
         self._back_off(queued, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from steersman.api.clock import Clock
@@ -16,11 +17,20 @@ from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.scheduler.node_info import NodeInfos, PodInfo, pod_info
-from steersman.sim.scheduler.placement import Ranking, Scheduled, SchedulerError, Unschedulable, victims
+from steersman.sim.scheduler.placement import (
+    NOTHING_TO_DEALLOCATE,
+    Ranking,
+    Scheduled,
+    SchedulerError,
+    Unschedulable,
+    VolumeFilter,
+    victims,
+)
 from steersman.sim.scheduler.queue import QueuedPod, SchedulingQueue
 from steersman.sim.scheduler.requirements import requirements
 
 if TYPE_CHECKING:
+    from steersman.sim.scheduler.dynamic_resources import DynamicResources
     from steersman.sim.scheduler.volume_binding import VolumeBinding
 
 PODS: Kind[v1.Pod] = load("", "v1", "Pod")
@@ -45,10 +55,11 @@ class Scheduler:
         scheduled_events: bool = False,
         preempts: bool = True,
         volumes: bool = True,
+        dra: bool = False,
     ) -> None:
         """``name`` is the ``schedulerName`` of its pods. ``scheduled_events`` records Scheduled events, not only
         FailedScheduling. ``volumes`` is whether the claims of pods are considered: they are only ever bound where there is
-        a binder."""
+        a binder. ``dra`` allocates the ResourceClaims of pods, which are ignored otherwise."""
         self._api = api
         self._clock = clock
         self._name = name
@@ -58,6 +69,9 @@ class Scheduler:
         self._considers_volumes = volumes
         self._volumes: VolumeBinding | None = None
         """Started with the first pod that has claims."""
+        self._considers_devices = dra
+        self._devices: DynamicResources | None = None
+        """Started with the first pod that has ResourceClaims."""
         self._recorder = Recorder(api, clock, component=name, sink="events.k8s.io")
         self._pods = Informer(PODS, api, clock)
         self._nodes = Informer(NODES, api, clock)
@@ -110,6 +124,8 @@ class Scheduler:
             self._queue.remove(key)
             if self._volumes is not None:
                 self._volumes.release(key)
+            if self._devices is not None:
+                self._devices.release(key)
             if self._node_infos.remove(key):
                 self._cluster_changed()
         elif pod.status.phase in ("Succeeded", "Failed"):
@@ -136,7 +152,8 @@ class Scheduler:
         if known is not None and known.pod.metadata.uid == pod.metadata.uid:
             was = known.pod
             known.pod = pod
-            if was.spec == spec and was.metadata.labels == pod.metadata.labels:
+            claims, known_claims = pod.status.resourceClaimStatuses, was.status.resourceClaimStatuses
+            if was.spec == spec and was.metadata.labels == pod.metadata.labels and claims == known_claims:
                 return
         self._queue.put(pod)
         self._awake.set()
@@ -154,8 +171,9 @@ class Scheduler:
             self._flush_backoff()
             done = 0
             while (queued := self._queue.pop()) is not None:
-                if self._volumes is None and self._considers_volumes and requirements(queued.pod.spec).claims:
-                    await self._watch_volumes(group)
+                volumes, devices = self._lacks_volumes(queued.pod), self._lacks_devices(queued.pod)
+                if volumes or devices:
+                    await self._watch(volumes, devices, group)
                     if self._queue.get(queued.pod.key) is not queued:
                         continue  # it was deleted meanwhile
                 self._decide(queued)
@@ -174,7 +192,11 @@ class Scheduler:
     def _decide(self, queued: QueuedPod) -> None:
         pod = queued.pod
         new = pod_info(pod)
-        decision = self._place(new)
+        devices = self._devices
+        if devices is not None and pod.spec.resourceClaims and devices.missing_claim(pod):
+            self._queue.wait(queued)  # as upstream, nothing is reported
+            return
+        decision = self._place(pod, new)
         if isinstance(decision, Scheduled):
             self._node_infos.put(new, decision.node)
             self._assumed[new.key] = new.uid
@@ -186,24 +208,42 @@ class Scheduler:
         self._decisions.put_nowait((queued, decision))
         self._workers.call()
 
-    async def _watch_volumes(self, group: asyncio.TaskGroup) -> None:
-        # Imported when needed: most clusters under test have no volumes.
-        from steersman.sim.scheduler.volume_binding import VolumeBinding
+    def _lacks_volumes(self, pod: v1.Pod) -> bool:
+        """Whether a pod is the first one that needs volumes to be watched."""
+        return self._volumes is None and self._considers_volumes and bool(requirements(pod.spec).claims)
 
-        volumes = VolumeBinding(
-            self._api, self._clock, changed=self._cluster_changed, finished=self._volumes_bound
-        )
-        await volumes.start(group)
-        self._volumes = volumes
+    def _lacks_devices(self, pod: v1.Pod) -> bool:
+        """Whether a pod is the first one that needs devices to be watched."""
+        return self._devices is None and self._considers_devices and bool(pod.spec.resourceClaims)
 
-    def _place(self, new: PodInfo) -> Scheduled | Unschedulable:
-        volumes = self._volumes
-        if volumes is None or not new.requirements.claims:
-            return self._ranks.schedule(new)
-        claims = volumes.check(new, self._node_infos.with_claims.values())
-        if isinstance(claims, str):
-            return Unschedulable({node_info.name: (claims,) for node_info in self._node_infos}, claims)
-        return self._ranks.schedule(new, lambda node_info: volumes.filter(new, claims, node_info))
+    async def _watch(self, volumes: bool, devices: bool, group: asyncio.TaskGroup) -> None:
+        # Imported when needed: most clusters under test have neither volumes nor devices.
+        if volumes:
+            from steersman.sim.scheduler.volume_binding import VolumeBinding
+
+            binding = VolumeBinding(
+                self._api, self._clock, changed=self._cluster_changed, finished=self._volumes_bound
+            )
+            await binding.start(group)
+            self._volumes = binding
+        if devices:
+            from steersman.sim.scheduler.dynamic_resources import DynamicResources
+
+            dynamic_resources = DynamicResources(self._api, self._clock, self._cluster_changed)
+            await dynamic_resources.start(group)
+            self._devices = dynamic_resources
+
+    def _place(self, pod: v1.Pod, new: PodInfo) -> Decision:
+        volumes, devices = self._volumes, self._devices
+        by_volumes: VolumeFilter | None = None
+        if volumes is not None and new.requirements.claims:
+            claims = volumes.check(new, self._node_infos.with_claims.values())
+            if isinstance(claims, str):
+                return Unschedulable({node_info.name: (claims,) for node_info in self._node_infos}, claims)
+            by_volumes = partial(volumes.filter, new, claims)
+        if devices is None or not pod.spec.resourceClaims:
+            return self._ranks.schedule(new, by_volumes)
+        return devices.place(pod, self._node_infos, partial(self._ranks.schedule, new, by_volumes))
 
     # -- binding and reporting ----------------------------------------------------------------
 
@@ -222,7 +262,7 @@ class Scheduler:
             except NotFound:
                 continue  # the watch delivers the deletion
             except ApiError:
-                if isinstance(decision, Unschedulable):
+                if not isinstance(decision, Scheduled):
                     queued.message = ""  # so that the next attempt reports it
 
     async def _bind_volumes(self, queued: QueuedPod, node: str) -> None:
@@ -258,6 +298,8 @@ class Scheduler:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         try:
+            if self._devices is not None:
+                await self._devices.write(queued.pod.key)
             await self._api.subresource(PODS, meta.namespace, meta.name, "binding", body)
         except ApiError:
             self._forget(queued)
@@ -269,6 +311,8 @@ class Scheduler:
     def _forget(self, queued: QueuedPod) -> None:
         """Undo an assumed binding that failed."""
         key = queued.pod.key
+        if self._devices is not None:
+            self._devices.release(key)
         if self._assumed.pop(key, None) is None:
             return
         self._node_infos.remove(key)
@@ -294,7 +338,8 @@ class Scheduler:
                 if never
                 else decision.preemption_message
             )
-            message = f"{message} {tail}"
+            words = NOTHING_TO_DEALLOCATE if self._devices is None else await self._devices.deallocate(pod)
+            message = f"{message} {words}, {tail}"
         await self._report(queued, message, nominated)
 
     async def _report(
