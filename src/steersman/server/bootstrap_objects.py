@@ -25,6 +25,7 @@ from steersman.api.generated.meta_v1 import Condition, ObjectMeta
 from steersman.api.generated.networking_v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
 from steersman.api.generated.scheduling_v1 import PriorityClass
 from steersman.api.scheme import kind_of
+from steersman.server.admission.ip_address_repair import repair_ip_addresses
 from steersman.server.admission.service_allocation import CIDR
 from steersman.server.admission.service_ip_addresses import sync_ip_addresses
 from steersman.server.rest.create import create_as_server
@@ -124,6 +125,7 @@ def create_bootstrap_objects(
     for service in server.table(server.registry.find("", "v1", "services")).select(Selection()):
         # Services that were stored by a server without IPAddresses have none.
         sync_ip_addresses(server, service, ())
+    repair_ip_addresses(server)
     endpoints, sliced = kubernetes_endpoints(address, port)
     _create_missing(server, "", "endpoints", "default", endpoints)
     _create_missing(server, "discovery.k8s.io", "endpointslices", "default", sliced)

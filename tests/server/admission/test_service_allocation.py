@@ -15,6 +15,7 @@ from steersman.api.generated.networking_v1 import ServiceCIDRStatus
 from steersman.server import admission
 from steersman.server.admission.service_allocation import CIDR
 from steersman.server.admission.service_ip_addresses import IPADDRESSES, SERVICECIDRS
+from steersman.server.bootstrap_objects import create_bootstrap_objects
 from steersman.server.storage.watch import Selection
 from tests.harness import verbs
 
@@ -205,3 +206,98 @@ def test_a_range_that_is_being_deleted_gives_no_addresses(ask: Any) -> None:
     )
     said = ask.forbidden_error("services", service("a", clusterIP="192.168.7.3"))
     assert "the provided network does not match the current range" in said
+
+
+# -- repair of IPAddresses ------------------------------------------------------------------------
+
+
+def events(ask: Any) -> list[tuple[str, str, str, str]]:
+    """The name of what each event is about, its reason, action and message."""
+    found = ask.server.table(ask.resource("events")).select(Selection())
+    return [(each.involvedObject.name, each.reason, each.action, each.message) for each in found]
+
+
+def managed(ip: str, family: str = "IPv4", **parent: str) -> dict[str, Any]:
+    """An IPAddress that says that it was allocated for a Service."""
+    labels = {
+        "ipaddress.kubernetes.io/ip-family": family,
+        "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+    }
+    parent = {"resource": "services", "namespace": "default", "name": "a", **parent}
+    return {"metadata": {"name": ip, "labels": labels}, "spec": {"parentRef": parent}}
+
+
+def test_a_deleted_ipaddress_of_a_cluster_ip_is_created_again(ask: Any) -> None:
+    ask.create("services", service("a", clusterIP="10.0.0.9"))
+    before = ask.server.table(ask.resource(IPADDRESSES)).get("10.0.0.9")
+    ask.delete(IPADDRESSES, "10.0.0.9", "")
+    after = ask.server.table(ask.resource(IPADDRESSES)).get("10.0.0.9")
+    assert after.spec == before.spec
+    assert after.metadata.labels == before.metadata.labels
+    assert after.metadata.uid != before.metadata.uid
+    message = "Cluster IP [IPv4]: 10.0.0.9 is not allocated; repairing"
+    assert events(ask) == [("a", "ClusterIPNotAllocated", "ClusterIPAllocation", message)]
+
+
+def test_the_labels_of_an_ipaddress_are_repaired_without_an_event(ask: Any) -> None:
+    ask.create("services", service("a", clusterIP="10.0.0.9"))
+    before = ask.server.table(ask.resource(IPADDRESSES)).get("10.0.0.9")
+    resource = ask.resource(IPADDRESSES)
+    ask.server.rewrite(
+        resource, "", "10.0.0.9", lambda old: replace(old, metadata=replace(old.metadata, labels={}))
+    )
+    after = ask.server.table(resource).get("10.0.0.9")
+    assert after.metadata.labels == before.metadata.labels
+    assert after.metadata.uid != before.metadata.uid
+    assert events(ask) == []
+
+
+@pytest.mark.parametrize(
+    ("parent", "reason", "message"),
+    [
+        (
+            {"name": "gone"},
+            "IPAddressNotAllocated",
+            "IPAddress: 10.0.0.77 for Service default/gone appears to have leaked: cleaning up",
+        ),
+        (
+            {"name": "a"},
+            "IPAddressWrongReference",
+            "IPAddress: 10.0.0.77 for Service default/a has a wrong reference; cleaning up",
+        ),
+        (
+            {"resource": "gateways", "group": "example.com", "name": "g"},
+            "IPAddressNotAllocated",
+            "IPAddress 10.0.0.77 appears to have been modified, not referencing a Service "
+            "&ParentReference{Group:example.com,Resource:gateways,Namespace:default,Name:g,}: cleaning up",
+        ),
+    ],
+)
+def test_a_leaked_ipaddress_is_removed(ask: Any, parent: dict[str, str], reason: str, message: str) -> None:
+    ask.create("services", service("a", clusterIP="10.0.0.9"))
+    ask.create(IPADDRESSES, managed("10.0.0.77", **parent), "")
+    assert addresses(ask) == {"10.0.0.1": "kubernetes", "10.0.0.9": "a"}
+    assert events(ask) == [("10.0.0.77", reason, "IPAddressAllocation", message)]
+
+
+def test_an_ipaddress_of_another_controller_is_left_alone(ask: Any) -> None:
+    body = managed("10.0.0.77", name="gone")
+    del body["metadata"]["labels"]
+    ask.create(IPADDRESSES, body, "")
+    assert addresses(ask) == {"10.0.0.1": "kubernetes", "10.0.0.77": "gone"}
+    assert events(ask) == []
+
+
+def test_what_was_stored_with_errors_is_repaired_at_the_start(ask: Any) -> None:
+    ask.create("services", service("a", clusterIP="10.0.0.9"))
+    table = ask.server.table(ask.resource(IPADDRESSES))
+    right = table.get("10.0.0.9")
+    meta = replace(
+        right.metadata, name="10.0.0.77", uid="other", resourceVersion=ask.server.store.next_version
+    )
+    table.put("10.0.0.77", replace(right, metadata=meta))
+    table.remove("10.0.0.9")
+    assert addresses(ask) == {"10.0.0.1": "kubernetes", "10.0.0.77": "a"}
+    create_bootstrap_objects(ask.server)
+    assert addresses(ask) == {"10.0.0.1": "kubernetes", "10.0.0.9": "a"}
+    assert [reason for _, reason, _, _ in events(ask)] == ["IPAddressWrongReference"]

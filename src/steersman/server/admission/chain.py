@@ -11,9 +11,10 @@ from functools import partial
 from random import Random
 from typing import Any, ClassVar
 
+from steersman.server.admission.ip_address_repair import IPAddressRepair
 from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin, PodPlugin, forbidden_error
 from steersman.server.admission.pod_template_memo import PodTemplateMemo
-from steersman.server.admission.service_ip_addresses import sync_ip_addresses
+from steersman.server.admission.service_ip_addresses import IPADDRESSES, sync_ip_addresses
 from steersman.server.auth.attributes import Authorizer
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes, BeforeWrite, Reaction, Server
@@ -61,6 +62,11 @@ class StoreListers:
 
     def allocated_to(self, pool: str, key: Any) -> str:
         return self._pools[pool].get(key, "")
+
+    def service_with(self, ip: str) -> Any | None:
+        """The Service that has a cluster IP."""
+        key = self.allocated_to("ips", ip)
+        return self.server.store.table("services").get(key) if key else None
 
     def changed(self, resource: str, obj: Any) -> None:
         """Invalidates cached lists after an object was written or removed."""
@@ -114,6 +120,7 @@ class Chain:
             sync_ip_addresses(server, service, tuple(item for pool, item in before if pool == "ips"))
 
         _react(server, "services", service_changed)
+        _react(server, IPADDRESSES, IPAddressRepair(server, self.listers.service_with).changed)
 
     def _invalidate_on_change(self, resource: str) -> Reaction:
         affects_pods = resource in self._pod_plugin_reads

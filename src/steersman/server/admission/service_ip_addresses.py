@@ -1,7 +1,7 @@
 """The ranges of cluster IPs, which are those of ServiceCIDRs, and the IPAddress object of each cluster IP.
 
 As upstream's ipallocator, but for the order: an IPAddress is written right after its Service, in the same step, and goes with
-it in the same way. So none is ever leaked, and there is nothing to repair.
+it in the same way. So the server itself leaks none; what clients do to them is repaired (`ip_address_repair`).
 """
 
 from __future__ import annotations
@@ -73,20 +73,21 @@ def sync_ip_addresses(server: Server, service: Service, before: tuple[str, ...])
     table = server.store.table(resource.table)
     for ip in before:
         found = table.get(ip)
-        if ip not in after and found is not None and _is_parent(found, namespace, name):
+        if ip not in after and found is not None and is_parent(found, namespace, name):
             server.remove(resource, ip)
     for ip in after:
         if table.get(ip) is None:
-            server.write(resource, ip, _new_ip_address(server, ip, namespace, name))
+            server.write(resource, ip, new_ip_address(server, ip, namespace, name))
 
 
 def is_taken(listers: Listers, ip: str, namespace: str, name: str) -> bool:
     """Whether an IPAddress object says that an address belongs to another parent than this Service."""
     found: IPAddress | None = listers.get(IPADDRESSES, "", ip)
-    return found is not None and not _is_parent(found, namespace, name)
+    return found is not None and not is_parent(found, namespace, name)
 
 
-def _is_parent(address: IPAddress, namespace: str, name: str) -> bool:
+def is_parent(address: IPAddress, namespace: str, name: str) -> bool:
+    """Whether an IPAddress says that it belongs to this Service."""
     parent = address.spec.parentRef
     return parent is not None and (parent.group, parent.resource, parent.namespace, parent.name) == (
         "",
@@ -96,8 +97,14 @@ def _is_parent(address: IPAddress, namespace: str, name: str) -> bool:
     )
 
 
-def _new_ip_address(server: Server, ip: str, namespace: str, name: str) -> IPAddress:
-    labels = {FAMILY: "IPv6" if ":" in ip else "IPv4", MANAGED_BY: ALLOCATOR}
+def family_of(ip: str) -> str:
+    """The IP family of an address in canonical form."""
+    return "IPv6" if ":" in ip else "IPv4"
+
+
+def new_ip_address(server: Server, ip: str, namespace: str, name: str) -> IPAddress:
+    """The IPAddress of a Service's cluster IP."""
+    labels = {FAMILY: family_of(ip), MANAGED_BY: ALLOCATOR}
     return IPAddress(
         metadata=meta_for_create(
             ObjectMeta(labels=labels), name=ip, namespace="", uid=server.uid(), now=server.now(), generation=1
