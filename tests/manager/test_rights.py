@@ -35,6 +35,7 @@ UNSERVED = {
     "kube-apiserver-serving-clustertrustbundle-publisher",
     "podcertificaterequestcleaner",
     "podgroup-protection-controller",
+    "resourcepoolstatusrequest-controller",
     "storage-version-garbage-collector",
     "storage-version-migrator-controller",
 }

@@ -1,5 +1,5 @@
-"""Views of the kinds of dynamic resource allocation: ResourceClaims, their templates, ResourceSlices, DeviceClasses and
-DeviceTaintRules."""
+"""Views of the kinds of dynamic resource allocation: ResourceClaims, their templates, ResourceSlices, DeviceClasses,
+DeviceTaintRules and ResourcePoolStatusRequests."""
 
 from __future__ import annotations
 
@@ -165,6 +165,44 @@ class DeviceTaintRule(Object, frozen=True):
     status: DeviceTaintRuleStatus = DeviceTaintRuleStatus()
 
 
+# -- pools ------------------------------------------------------------------------------------
+
+
+class ResourcePoolStatusRequestSpec(Struct, frozen=True):
+    driver: str = ""
+    poolName: str | None = None
+    limit: int | None = None
+
+
+class PoolStatus(Struct, frozen=True):
+    """All fields, because the status is updated as a whole."""
+
+    driver: str = ""
+    poolName: str = ""
+    generation: int = 0
+    resourceSliceCount: int | None = None
+    totalDevices: int | None = None
+    allocatedDevices: int | None = None
+    availableDevices: int | None = None
+    unavailableDevices: int | None = None
+    nodeName: str | None = None
+    validationError: str | None = None
+
+
+class ResourcePoolStatusRequestStatus(Struct, frozen=True):
+    """All fields, as above."""
+
+    poolCount: int | None = None
+    pools: tuple[PoolStatus, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class ResourcePoolStatusRequest(Object, frozen=True):
+    spec: ResourcePoolStatusRequestSpec = ResourcePoolStatusRequestSpec()
+    status: ResourcePoolStatusRequestStatus | None = None
+    """None until the request is answered."""
+
+
 RESOURCECLAIMS = register(
     Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", True, ResourceClaim)
 )
@@ -185,4 +223,14 @@ RESOURCESLICES = register(
 DEVICECLASSES = register(Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", False, DeviceClass))
 DEVICETAINTRULES = register(
     Kind("resource.k8s.io", "v1beta2", "DeviceTaintRule", "devicetaintrules", False, DeviceTaintRule)
+)
+RESOURCEPOOLSTATUSREQUESTS = register(
+    Kind(
+        "resource.k8s.io",
+        "v1alpha3",
+        "ResourcePoolStatusRequest",
+        "resourcepoolstatusrequests",
+        False,
+        ResourcePoolStatusRequest,
+    )
 )
