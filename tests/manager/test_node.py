@@ -195,6 +195,22 @@ def test_a_drain_does_not_take_what_nobody_would_bring_back_unless_forced(cluste
     assert cluster.pods("node-1") == []
 
 
+def test_devices_of_a_node_fail_and_recover_by_name(cluster: Cluster) -> None:
+    def unhealthy() -> str | None:
+        found = cluster.do(cluster.api.get(NODES, "", "node-1"))
+        value: str | None = found.metadata.annotations.get("sim.steersman.dev/unhealthy-devices")
+        return value
+
+    cluster.do(nodes.fail_devices(cluster.api, "node-1", ["device-0"], cluster.said.append))
+    cluster.do(nodes.fail_devices(cluster.api, "node-1", ["device-2", "device-0"], cluster.said.append))
+    assert unhealthy() == "device-0,device-2"
+    cluster.do(nodes.recover_devices(cluster.api, "node-1", ["device-0"], cluster.said.append))
+    assert unhealthy() == "device-2"
+    cluster.do(nodes.recover_devices(cluster.api, "node-1", ["device-2"], cluster.said.append))
+    assert unhealthy() is None
+    assert cluster.said[-1] == "node-1: device-2 healthy"
+
+
 def test_only_a_simulated_node_does_what_it_is_told(cluster: Cluster) -> None:
     cluster.do(cluster.api.create(NODES.untyped, "", {"metadata": {"name": "real"}}))
     for act in (nodes.fail, nodes.reboot):

@@ -18,7 +18,7 @@ import pytest
 from steersman.api.clock import RealClock
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
-from steersman.api.kinds import DEPLOYMENTS, SERVICEACCOUNTS
+from steersman.api.kinds import DEPLOYMENTS, PODS, SERVICEACCOUNTS
 from steersman.api.kinds.services import SERVICES, Service
 from steersman.client import kubeconfig
 from steersman.client.http import HttpApi
@@ -100,6 +100,26 @@ async def test_there_is_a_default_storage_class_and_a_csi_driver_where_asked_for
         assert sorted(each.metadata.name for each in classes.items) == ["csi-sim", "standard"]
         csi_nodes = load("storage.k8s.io", "v1", "CSINode")
         await until(api, csi_nodes, "", "node-1", lambda found: bool(found.spec.drivers))
+
+
+async def test_claims_are_allocated_devices_where_asked_for(tmp_path: Path) -> None:
+    options = read(["--port=0", "--dra", "--devices=1", "--nodes=1", f"--kubeconfig={tmp_path / 'config'}"])
+    async with (
+        asyncio.timeout(60),
+        run_control_plane(options, RealClock()) as running,
+        HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api,
+    ):
+        claims = load("resource.k8s.io", "v1", "ResourceClaim")
+        request = {"name": "r", "exactly": {"deviceClassName": "simulated"}}
+        body = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}
+        await api.create(claims.untyped, "default", body)
+        main = {"name": "main", "image": "app:1", "resources": {"claims": [{"name": "c"}]}}
+        spec = {"containers": [main], "resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}
+        await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
+        await api.create(PODS.untyped, "default", {"metadata": {"name": "p"}, "spec": spec})
+        await until(api, PODS, "default", "p", lambda found: found.status.phase == "Running")
+        claim = await api.get(claims, "default", "c")
+        assert [each.device for each in claim.status.allocation.devices.results] == ["device-0"]
 
 
 async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(tmp_path: Path) -> None:
@@ -255,6 +275,8 @@ def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:
     [
         (["--nodes=-1"], "--nodes must be at least 0, but got -1"),
         (["--nodes=0", "--csi"], "--csi needs nodes to attach volumes to: pass --nodes=1 or more"),
+        (["--nodes=0", "--dra"], "--dra needs nodes that have devices: pass --nodes=1 or more"),
+        (["--dra", "--devices=129"], "--devices must be from 0 to 128, but got 129"),
         (["--speed=0"], "--speed must be more than 0, but got 0"),
         (["--port=70000"], "--port must be from 0 to 65535, but got 70000"),
         (["--max-watches=0"], "--max-watches must be at least 1, but got 0"),

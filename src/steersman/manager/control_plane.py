@@ -17,7 +17,7 @@ from steersman.api.cloud import CloudProvider, offers
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
+from steersman.api.generated.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from steersman.api.kinds import EMPTY
 from steersman.api.signing_keys import KeySet
 from steersman.client.api import Api
@@ -37,6 +37,7 @@ from steersman.server.local import LocalApi
 from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
 from steersman.sim import metrics
+from steersman.sim.dynamicresources import DRIVER, Devices
 from steersman.sim.kubelet import Kubelets, KubeletSettings, pod_addresses
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.storage import SimulatedStorage
@@ -54,6 +55,11 @@ KUBELETS = "steersman:kubelets"
 """The user the kubelets act as, and the ClusterRoleBinding that grants it system:node.
 
 differs: a real API server has the Node authorizer, which limits each kubelet to its own node.
+"""
+KUBELET_CLAIMS = "steersman:kubelets:resourceclaims"
+"""The ClusterRole and the binding by which the kubelets watch ResourceClaims.
+
+differs: a real kubelet gets the claims of its own pods.
 """
 SETTINGS = Settings(
     {
@@ -86,6 +92,8 @@ class ControlPlaneOptions:
     gates: Mapping[str, bool] = field(default_factory=dict)
     """The feature gates that differ from their defaults."""
     csi: bool = False
+    dra: Devices | None = None
+    """The simulated devices of each node; None: ResourceClaims are not allocated."""
     command: tuple[str, ...] = ()
 
 
@@ -124,7 +132,10 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert, disabled_plugins=without)
     if options.nodes:
         server.extend(metrics.install)
-        _bind_kubelets(server)
+        _bind_kubelets(server, "system:node")
+        if options.dra is not None:
+            _create_role(server, KUBELET_CLAIMS, "resource.k8s.io", "resourceclaims", ("list", "watch"))
+            _bind_kubelets(server, KUBELET_CLAIMS)
         install_storage(server, csi=options.csi)
     try:
         api_server = await boot.serve(
@@ -161,14 +172,20 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         # Without controllers of its own, the control plane has those of another manager.
         volumes, attach = (not loops or any(one.name == each for one in loops) for each in (BINDER, ATTACHER))
         settings = KubeletSettings(start_delay=START_DELAY, shutdown=SHUTDOWN)
-        kubelets = Kubelets(api, clock, names, settings=settings, volumes=volumes, attach=attach)
+        dra = options.dra is not None
+        kubelets = Kubelets(api, clock, names, settings=settings, volumes=volumes, attach=attach, dra=dra)
         supervisor.start(kubelets.run(), "the kubelets")
         api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
-        scheduler = Scheduler(api, clock, scheduled_events=True, volumes=volumes)
+        scheduler = Scheduler(api, clock, scheduled_events=True, volumes=volumes, dra=dra)
         supervisor.start(scheduler.run(), "the scheduler")
         # Like the drivers of a real cluster, simulated storage is not restricted by roles of the control plane.
         api = LocalApi(server, authenticated(User(STORAGE_USER).with_group(MASTERS)), STORAGE_USER)
         supervisor.start(SimulatedStorage(api, clock, csi=options.csi).run(), "the storage")
+        if options.dra is not None:
+            from steersman.sim.dynamicresources.driver import DeviceDriver
+
+            api = LocalApi(server, authenticated(User(DRIVER).with_group(MASTERS)), DRIVER)
+            supervisor.start(DeviceDriver(api, clock, names, options.dra).run(), "the devices")
     await supervisor.wait_for(ready)
     return RunningControlPlane(api_server.url, path, server, len(loops), supervisor.failed)
 
@@ -218,17 +235,27 @@ def _api(server: Server, authorizer: RBACAuthorizer, user: User, manager: str) -
     return AuthorizedApi(LocalApi(server, authenticated(user), manager), authorizer)
 
 
-def _bind_kubelets(server: Server) -> None:
-    """Grant the kubelets the ClusterRole system:node."""
+def _create_role(server: Server, name: str, group: str, resource: str, verbs: tuple[str, ...]) -> None:
+    """Create a ClusterRole with verbs on one resource, unless it exists."""
+    load(GROUP, "v1", "ClusterRole")
+    roles = server.registry.find(GROUP, "v1", "clusterroles")
+    if server.table(roles).get(name) is None:
+        rule = PolicyRule(apiGroups=(group,), resources=(resource,), verbs=verbs)
+        create_as_server(server, roles, "", ClusterRole(metadata=ObjectMeta(name=name), rules=(rule,)))
+
+
+def _bind_kubelets(server: Server, role: str) -> None:
+    """Grant the kubelets a ClusterRole."""
     load(GROUP, "v1", "ClusterRoleBinding")
-    resource = server.registry.find(GROUP, "v1", "clusterrolebindings")
-    if server.table(resource).get(KUBELETS) is None:
+    bindings = server.registry.find(GROUP, "v1", "clusterrolebindings")
+    name = KUBELETS if role == "system:node" else role
+    if server.table(bindings).get(name) is None:
         binding = ClusterRoleBinding(
-            metadata=ObjectMeta(name=KUBELETS),
-            roleRef=RoleRef(apiGroup=GROUP, kind="ClusterRole", name="system:node"),
+            metadata=ObjectMeta(name=name),
+            roleRef=RoleRef(apiGroup=GROUP, kind="ClusterRole", name=role),
             subjects=(Subject(kind="User", apiGroup=GROUP, name=KUBELETS),),
         )
-        create_as_server(server, resource, "", binding)
+        create_as_server(server, bindings, "", binding)
 
 
 def _server(

@@ -1,4 +1,4 @@
-"""``steersman node``: fail, recover and reboot simulated nodes; drain and list nodes.
+"""``steersman node``: fail, recover and reboot simulated nodes and their devices; drain and list nodes.
 
 Works on any API server whose nodes are simulated by `steersman.sim.kubelet`: an annotation of the Node tells their kubelets
 what to do. Draining works on real nodes, too.
@@ -19,7 +19,16 @@ from steersman.client.api import Api
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.manager import process
-from steersman.sim.nodes import NodeError, drain, fail, list_nodes, reboot, recover
+from steersman.sim.nodes import (
+    NodeError,
+    drain,
+    fail,
+    fail_devices,
+    list_nodes,
+    reboot,
+    recover,
+    recover_devices,
+)
 
 DEFAULT = "steersman.kubeconfig"
 """The default path of the kubeconfig that ``steersman up`` writes."""
@@ -32,8 +41,10 @@ Operate the nodes of a cluster and watch how the control plane reacts:
   steersman node recover node-2   start its kubelet again, and uncordon the node
   steersman node reboot node-2    restart the node with all its pods, and wait for it
   steersman node drain node-2     cordon the node and evict its pods, respecting PodDisruptionBudgets
+  steersman node fail-device node-2 device-0      make a simulated device unhealthy, and evict its pods
+  steersman node recover-device node-2 device-0   make it healthy again
 
-Only simulated nodes can fail, recover and reboot. The controllers decide how to handle a failed node:
+Only simulated nodes can fail, recover and reboot, and only with `steersman up --dra` they have devices. The controllers decide how to handle a failed node:
 `kubectl get nodes,pods -A --watch` shows it.
 """
 KUBECONFIG = f"path of a kubeconfig; default: ./{DEFAULT} if it exists, else $KUBECONFIG or ~/.kube/config"
@@ -79,11 +90,14 @@ async def _do(connection: ClientConfig, given: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="steersman node", description=DESCRIPTION, formatter_class=form)
-    words = parser.add_subparsers(dest="verb", required=True, metavar="list|fail|recover|reboot|drain")
+    words = parser.add_subparsers(dest="verb", required=True, metavar="|".join(_HELP))
     for name, text in _HELP.items():
         verb = words.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         verb.add_argument("--kubeconfig", default="", metavar="PATH", help=KUBECONFIG)
-        if name != "list":
+        if name.endswith("-device"):
+            verb.add_argument("node", metavar="NODE")
+            verb.add_argument("devices", nargs="+", metavar="DEVICE", help="such as device-0")
+        elif name != "list":
             verb.add_argument("names", nargs="+", metavar="NAME", help="a node; several are handled in turn")
         if name == "drain":
             verb.add_argument("--force", action="store_true", help="also evict pods that have no controller")
@@ -103,6 +117,8 @@ _HELP = {
     "recover": "start the kubelets of failed nodes again, and uncordon nodes: undoes fail and drain",
     "reboot": "restart nodes with all their pods, and wait until they are back",
     "drain": "cordon nodes and evict their pods, respecting PodDisruptionBudgets",
+    "fail-device": "make simulated devices of a node unhealthy: they get a taint with the effect NoExecute",
+    "recover-device": "make simulated devices of a node healthy again",
 }
 
 
@@ -123,6 +139,14 @@ async def _drain(api: Api, given: argparse.Namespace) -> None:
         await drain(api, name, force=given.force, timeout=given.timeout)
 
 
+async def _fail_device(api: Api, given: argparse.Namespace) -> None:
+    await fail_devices(api, given.node, given.devices)
+
+
+async def _recover_device(api: Api, given: argparse.Namespace) -> None:
+    await recover_devices(api, given.node, given.devices)
+
+
 _Verb: TypeAlias = Callable[[Api, argparse.Namespace], Coroutine[Any, Any, None]]
 _VERBS: Mapping[str, _Verb] = {
     "list": _list,
@@ -130,4 +154,6 @@ _VERBS: Mapping[str, _Verb] = {
     "recover": _each(recover),
     "reboot": _each(reboot),
     "drain": _drain,
+    "fail-device": _fail_device,
+    "recover-device": _recover_device,
 }

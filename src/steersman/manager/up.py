@@ -25,6 +25,7 @@ from steersman.manager.flag_types import BOOL, FLOAT, GATES, INT, STRING
 from steersman.manager.flags import Option, UsageError, parse, usage
 from steersman.manager.supervisor import ComponentFailed
 from steersman.server.http.watch_registry import MAX_WATCHES
+from steersman.sim.dynamicresources import MAX_DEVICES, Devices
 from steersman.sim.scaled_clock import ScaledClock, ScaledLoop
 
 OPTIONS = (
@@ -48,6 +49,14 @@ OPTIONS = (
         "Add a simulated CSI driver, csi.sim.steersman.dev, with the StorageClass csi-sim.",
         "Up",
     ),
+    Option(
+        "dra",
+        BOOL,
+        False,
+        "Allocate ResourceClaims, and add a simulated driver with devices on each node, of the DeviceClass simulated.",
+        "Up",
+    ),
+    Option("devices", INT, 4, "Number of simulated devices of each node, with --dra.", "Up"),
     Option(
         "no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers.", "Up"
     ),
@@ -99,6 +108,10 @@ def read(argv: Sequence[str]) -> ControlPlaneOptions:
     values = parse(OPTIONS, words)
     if values["nodes"] < 0:
         raise UsageError(f"--nodes must be at least 0, but got {values['nodes']}")
+    if not 0 <= values["devices"] <= MAX_DEVICES:
+        raise UsageError(f"--devices must be from 0 to {MAX_DEVICES}, but got {values['devices']}")
+    if values["dra"] and not values["nodes"]:
+        raise UsageError("--dra needs nodes that have devices: pass --nodes=1 or more")
     if values["csi"] and not values["nodes"]:
         raise UsageError("--csi needs nodes to attach volumes to: pass --nodes=1 or more")
     if values["speed"] <= 0:
@@ -125,6 +138,7 @@ def read(argv: Sequence[str]) -> ControlPlaneOptions:
         max_watches=values["max-watches"],
         gates=read_features({**values, "emulated-version": (), "min-compatibility-version": ()}).overrides(),
         csi=values["csi"],
+        dra=Devices(count=values["devices"]) if values["dra"] else None,
         command=command,
     )
 

@@ -20,6 +20,7 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
+from steersman.sim.dynamicresources import UNHEALTHY
 from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
 from steersman.sim.kubelet.node import STATE, is_ready
 from steersman.sim.scheduler import Scheduler
@@ -137,11 +138,11 @@ async def reboot(api: Api, name: str, output: Output = print) -> None:
     output(f"{name} is back")
 
 
-async def _annotate(api: Api, node: v1.Node, state: str | None) -> None:
+async def _annotate(api: Api, node: v1.Node, value: str | None, annotation: str = STATE) -> None:
     name = node.metadata.name
     if not simulated(node):
         raise NodeError(f"{name} is not a simulated node: it cannot fail, recover or reboot on request")
-    await api.patch(NODES, "", name, {"metadata": {"annotations": {STATE: state}}})
+    await api.patch(NODES, "", name, {"metadata": {"annotations": {annotation: value}}})
 
 
 async def _changed(api: Api, node: v1.Node) -> v1.Node:
@@ -155,6 +156,30 @@ async def _changed(api: Api, node: v1.Node) -> v1.Node:
                 if event.type is EventType.DELETED:
                     raise NodeError(f"{meta.name} was deleted")
                 return event.obj
+
+
+# -- devices ----------------------------------------------------------------------------------
+
+
+async def fail_devices(api: Api, name: str, devices: Iterable[str], output: Output = print) -> None:
+    """Make simulated devices of a node unhealthy: they get a taint with the effect NoExecute."""
+    node = await find(api, name)
+    failed = dict.fromkeys((*_unhealthy(node), *devices))
+    await _annotate(api, node, ",".join(failed), UNHEALTHY)
+    output(f"{name}: {', '.join(failed)} unhealthy; `steersman node recover-device {name} …` undoes it")
+
+
+async def recover_devices(api: Api, name: str, devices: Iterable[str], output: Output = print) -> None:
+    """Make simulated devices of a node healthy again."""
+    node = await find(api, name)
+    recovered = tuple(devices)
+    left = [each for each in _unhealthy(node) if each not in recovered]
+    await _annotate(api, node, ",".join(left) or None, UNHEALTHY)
+    output(f"{name}: {', '.join(recovered)} healthy")
+
+
+def _unhealthy(node: v1.Node) -> list[str]:
+    return [each for each in node.metadata.annotations.get(UNHEALTHY, "").split(",") if each]
 
 
 # -- draining ---------------------------------------------------------------------------------

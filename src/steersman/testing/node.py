@@ -1,9 +1,10 @@
-"""Node operations of a `Cluster`: fail, recover, reboot, cordon, drain."""
+"""Node operations of a `Cluster`: fail, recover, reboot, cordon, drain, and its devices."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from steersman.sim.dynamicresources import COUNT, UNHEALTHY
 from steersman.sim.kubelet.node import STATE
 from steersman.sim.nodes import drain
 
@@ -33,6 +34,14 @@ class Node:
         """Restart it with all its pods; it is back half a minute later."""
         self._set_state("rebooting")
 
+    def set_devices(self, count: int) -> None:
+        """Change the number of its simulated devices, in a cluster that has some (``dra``)."""
+        self._annotate(COUNT, str(count))
+
+    def fail_devices(self, *names: str) -> None:
+        """Make these of its simulated devices unhealthy, and no others: they get a taint with the effect NoExecute."""
+        self._annotate(UNHEALTHY, ",".join(names) or None)
+
     def cordon(self) -> None:
         """Make it unschedulable."""
         self._cluster.patch("Node", self.name, {"spec": {"unschedulable": True}})
@@ -55,4 +64,7 @@ class Node:
         return [pod for pod in self._cluster.list("pods") if pod.spec.nodeName == self.name]
 
     def _set_state(self, state: str | None) -> None:
-        self._cluster.patch("Node", self.name, {"metadata": {"annotations": {STATE: state}}})
+        self._annotate(STATE, state)
+
+    def _annotate(self, annotation: str, value: str | None) -> None:
+        self._cluster.patch("Node", self.name, {"metadata": {"annotations": {annotation: value}}})

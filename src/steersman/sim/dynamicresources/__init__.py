@@ -18,6 +18,8 @@ DRIVER = "sim.steersman.dev"
 """The name of the simulated driver."""
 DEVICE_CLASS = "simulated"
 """The DeviceClass of all its devices."""
+MAX_DEVICES = 128
+"""Devices of a ResourceSlice, as the API limits them."""
 COUNT = "sim.steersman.dev/devices"
 """An annotation of a Node: the number of its devices."""
 UNHEALTHY = "sim.steersman.dev/unhealthy-devices"

@@ -24,14 +24,12 @@ from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
 from steersman.runtime.informer import Informer
-from steersman.sim.dynamicresources import COUNT, DEVICE_CLASS, DRIVER, UNHEALTHY, Devices
+from steersman.sim.dynamicresources import COUNT, DEVICE_CLASS, DRIVER, MAX_DEVICES, UNHEALTHY, Devices
 
 NODES: Kind[core_v1.Node] = load("", "v1", "Node")
 SLICES: Kind[v1.ResourceSlice] = load("resource.k8s.io", "v1", "ResourceSlice")
 CLASSES: Kind[v1.DeviceClass] = load("resource.k8s.io", "v1", "DeviceClass")
 
-MAX_DEVICES = 128
-"""Devices of a ResourceSlice, as the API limits them."""
 RETRY = 1.0
 """Seconds before a failed request is retried."""
 
