@@ -7,6 +7,7 @@ keeps the suffix family it was parsed with and is formatted in the same family.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 
@@ -151,6 +152,15 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
 
 
 ZERO = Quantity(0)
+
+
+def storage_of(resources: Mapping[str, str | int | float]) -> Quantity:
+    """Return the amount of storage in a list of resources; zero where there is none, or it cannot be parsed."""
+    amount = resources.get("storage")
+    try:
+        return ZERO if amount is None else Quantity.parse(amount)
+    except ValueError:
+        return ZERO
 
 
 def canonical(nanos: int, format: Format) -> str:

@@ -12,6 +12,7 @@ selection of its objects: ``pods`` with ``selector: app=web`` and ``first: 1`` (
 | ``image`` | ``to`` | sets the image of the first container of a workload |
 | ``scale`` | ``to`` | sets the number of replicas |
 | ``own`` | ``owner``, ``blockOwnerDeletion`` | sets the ownerReference of the target |
+| ``bind`` | ``to`` | binds a claim and a volume to each other, where persistentvolume-binder-controller does not run |
 | ``delete`` | ``propagation``, ``grace`` | |
 | ``node`` | ``do`` | ``fail``, ``recover``, ``reboot``, ``cordon``, ``uncordon``, ``drain`` |
 | ``instance`` | ``do`` | ``stop``, ``start``, ``terminate``: what the cloud says of a node's instance |
@@ -203,6 +204,24 @@ def _own(context: StepContext) -> None:
         context.cluster.patch(kind, name, {"metadata": {"ownerReferences": [reference]}}, namespace)
 
 
+def _bind(context: StepContext) -> None:
+    kind, name = context.target
+    volume_kind, _, volume = str(context.step.body["to"]).partition("/")
+    cluster, namespace = context.cluster, context.namespace
+    reference = {
+        "namespace": namespace,
+        "name": name,
+        "uid": to_builtins(cluster.get(kind, name, namespace))["metadata"]["uid"],
+    }
+    capacity = to_builtins(cluster.get(volume_kind, volume))["spec"]["capacity"]
+    cluster.patch(volume_kind, volume, {"spec": {"claimRef": reference}})
+    cluster.patch(kind, name, {"spec": {"volumeName": volume}}, namespace)
+    bound: Body = {"status": {"phase": "Bound"}}
+    cluster.patch(volume_kind, volume, bound, subresource="status")
+    claim = {"status": {**bound["status"], "capacity": capacity}}
+    cluster.patch(kind, name, claim, namespace, subresource="status")
+
+
 def _delete(context: StepContext) -> None:
     body = context.step.body
     for kind, name, namespace in list(context.each()):
@@ -280,6 +299,7 @@ VERBS: Mapping[str, Verb] = {
     "image": Verb(_image, ("to",), TARGET),
     "scale": Verb(_scale, ("to",), TARGET),
     "own": Verb(_own, ("owner",), ("blockOwnerDeletion", *TARGET)),
+    "bind": Verb(_bind, ("to",), ("namespace",)),
     "delete": Verb(_delete, optional=("propagation", "grace", *TARGET)),
     "node": Verb(_node, ("do",)),
     "instance": Verb(_instance, ("do",)),

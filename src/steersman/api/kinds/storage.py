@@ -27,6 +27,7 @@ from steersman.api.kinds.volume_sources import (
     CinderPersistentVolumeSource,
     CSIPersistentVolumeSource,
     FCVolumeSource,
+    FlexPersistentVolumeSource,
     GCEPersistentDiskVolumeSource,
     HostPathVolumeSource,
     ISCSIPersistentVolumeSource,
@@ -84,7 +85,7 @@ class PersistentVolumeSpec(Struct, frozen=True):
     cinder: CinderPersistentVolumeSource | None = None
     csi: CSIPersistentVolumeSource | None = None
     fc: FCVolumeSource | None = None
-    flexVolume: Unread = None
+    flexVolume: FlexPersistentVolumeSource | None = None
     flocker: Unread = None
     gcePersistentDisk: GCEPersistentDiskVolumeSource | None = None
     glusterfs: Unread = None

@@ -63,6 +63,14 @@ class FCVolumeSource(Struct, frozen=True):
     wwids: tuple[str, ...] = ()
 
 
+class FlexPersistentVolumeSource(Struct, frozen=True):
+    driver: str = ""
+    fsType: str = ""
+    options: Mapping[str, str] = EMPTY
+    readOnly: bool = False
+    secretRef: SecretReference | None = None
+
+
 class GCEPersistentDiskVolumeSource(Struct, frozen=True):
     pdName: str = ""
     fsType: str = ""
