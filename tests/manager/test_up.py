@@ -122,6 +122,43 @@ async def test_claims_are_allocated_devices_where_asked_for(tmp_path: Path) -> N
         assert [each.device for each in claim.status.allocation.devices.results] == ["device-0"]
 
 
+async def test_kubelets_may_read_all_that_volumes_are_made_from(tmp_path: Path) -> None:
+    claims, volumes, pods = (
+        load("", "v1", kind) for kind in ("PersistentVolumeClaim", "PersistentVolume", "Pod")
+    )
+    size = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("data", "config", "keys")]
+    spec = {
+        "nodeName": "node-1",
+        "containers": [{"name": "main", "image": "app:1", "volumeMounts": mounts}],
+        "volumes": [
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "config", "configMap": {"name": "config"}},
+            {"name": "keys", "secret": {"secretName": "keys"}},
+        ],
+    }
+    options = read(["--port=0", "--no-controllers", f"--kubeconfig={tmp_path / 'config'}"])
+    async with (
+        asyncio.timeout(60),
+        run_control_plane(options, RealClock()) as running,
+        HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api,
+    ):
+        await api.create(
+            load("", "v1", "ServiceAccount").untyped, "default", {"metadata": {"name": "default"}}
+        )
+        await api.create(pods.untyped, "default", {"metadata": {"name": "p"}, "spec": spec})
+        for kind, name in (("ConfigMap", "config"), ("Secret", "keys")):
+            await api.create(load("", "v1", kind).untyped, "default", {"metadata": {"name": name}})
+        await until(api, pods, "default", "p", lambda found: found.status.phase == "Pending")
+        claim = {**size, "volumeName": "pv", "resources": {"requests": {"storage": "1Gi"}}}
+        made = await api.create(claims, "default", {"metadata": {"name": "data"}, "spec": claim})
+        reference = {"namespace": "default", "name": "data", "uid": made.metadata.uid}
+        disk = {**size, "capacity": {"storage": "1Gi"}, "claimRef": reference, "hostPath": {"path": "/disk"}}
+        await api.create(volumes.untyped, "", {"metadata": {"name": "pv"}, "spec": disk})
+        await api.patch(claims, "default", "data", {"status": {"phase": "Bound"}}, subresource="status")
+        await until(api, pods, "default", "p", lambda found: found.status.phase == "Running")
+
+
 async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(tmp_path: Path) -> None:
     argv = ["--port=0", "--nodes=0", f"--kubeconfig={tmp_path / 'config'}", f"--data-dir={tmp_path / 'data'}"]
     async with asyncio.timeout(60):

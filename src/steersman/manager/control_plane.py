@@ -56,6 +56,11 @@ KUBELETS = "steersman:kubelets"
 
 differs: a real API server has the Node authorizer, which limits each kubelet to its own node.
 """
+KUBELET_VOLUMES = "steersman:kubelets:volumes"
+"""The ClusterRole and the binding by which the kubelets watch claims and volumes.
+
+differs: a real kubelet gets those of its own pods.
+"""
 KUBELET_CLAIMS = "steersman:kubelets:resourceclaims"
 """The ClusterRole and the binding by which the kubelets watch ResourceClaims.
 
@@ -134,8 +139,10 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         server.extend(metrics.install)
         _bind_kubelets(server, "system:node")
         if options.dra is not None:
-            _create_role(server, KUBELET_CLAIMS, "resource.k8s.io", "resourceclaims", ("list", "watch"))
+            _create_role(server, KUBELET_CLAIMS, "resource.k8s.io", "resourceclaims")
             _bind_kubelets(server, KUBELET_CLAIMS)
+        _create_role(server, KUBELET_VOLUMES, "", "persistentvolumeclaims", "persistentvolumes")
+        _bind_kubelets(server, KUBELET_VOLUMES)
         install_storage(server, csi=options.csi)
     try:
         api_server = await boot.serve(
@@ -235,12 +242,12 @@ def _api(server: Server, authorizer: RBACAuthorizer, user: User, manager: str) -
     return AuthorizedApi(LocalApi(server, authenticated(user), manager), authorizer)
 
 
-def _create_role(server: Server, name: str, group: str, resource: str, verbs: tuple[str, ...]) -> None:
-    """Create a ClusterRole with verbs on one resource, unless it exists."""
+def _create_role(server: Server, name: str, group: str, *resources: str) -> None:
+    """Create a ClusterRole that may list and watch some resources, unless it exists."""
     load(GROUP, "v1", "ClusterRole")
     roles = server.registry.find(GROUP, "v1", "clusterroles")
     if server.table(roles).get(name) is None:
-        rule = PolicyRule(apiGroups=(group,), resources=(resource,), verbs=verbs)
+        rule = PolicyRule(apiGroups=(group,), resources=resources, verbs=("list", "watch"))
         create_as_server(server, roles, "", ClusterRole(metadata=ObjectMeta(name=name), rules=(rule,)))
 
 

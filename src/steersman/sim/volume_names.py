@@ -1,12 +1,13 @@
-"""Names of volumes: annotations, finalizers and identifiers that the scheduler, kubelets and storage drivers share."""
+"""Volumes as the scheduler, the kubelets and the storage drivers all see them: annotations, names, claims of pods, node affinity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
 from steersman.api.generated import core_v1 as v1
+from steersman.api.scheduling import matches_node_selector_term
 from steersman.api.scheme import Key
 
 BINDER = "persistentvolume-binder-controller"
@@ -71,6 +72,17 @@ def claim_reference(claim: v1.PersistentVolumeClaim) -> v1.ObjectReference:
         name=meta.name,
         uid=meta.uid,
         resourceVersion=meta.resourceVersion,
+    )
+
+
+def is_accessible(volume: v1.PersistentVolume, labels: Mapping[str, str]) -> bool:
+    """Whether the node affinity of a volume includes a node with these labels."""
+    affinity = volume.spec.nodeAffinity
+    if affinity is None or affinity.required is None:
+        return True
+    return any(
+        not term.matchFields and matches_node_selector_term(term, "", labels)
+        for term in affinity.required.nodeSelectorTerms
     )
 
 

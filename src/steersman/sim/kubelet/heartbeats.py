@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from steersman.api.clock import Clock
 from steersman.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from steersman.api.generated import coordination_v1, load
 from steersman.api.generated import core_v1 as v1
-from steersman.api.scheme import Kind
+from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.runtime.heartbeat import Heartbeat
 from steersman.sim.kubelet import node as nodes
@@ -42,6 +42,7 @@ class SimulatedNode:
         "report",
         "state_annotation",
         "timer",
+        "volumes",
     )
 
     def __init__(self, name: str, number: int) -> None:
@@ -58,6 +59,25 @@ class SimulatedNode:
         self.state_annotation = ""
         """The last value of its state annotation."""
         self.timer: asyncio.TimerHandle | None = None
+        self.volumes: dict[str, dict[Key, None]] | None = None
+        """The pods of each volume that has to be attached; None before there was one, as another kubelet may have reported
+        some."""
+
+    def use_volumes(self, key: Key, names: Iterable[str]) -> None:
+        """Set the volumes of a pod that have to be attached."""
+        known = self.volumes or {}
+        volumes = {name: {pod: None for pod in pods if pod != key} for name, pods in known.items()}
+        for name in names:
+            volumes.setdefault(name, {})[key] = None
+        volumes = {name: pods for name, pods in volumes.items() if pods}
+        if self.volumes is None or volumes.keys() != known.keys():
+            self.report = True
+        self.volumes = volumes
+
+    @property
+    def volumes_in_use(self) -> tuple[str, ...] | None:
+        """The volumes to report; None where nothing is known of them."""
+        return None if self.volumes is None else tuple(sorted(self.volumes))
 
     @property
     def beats(self) -> bool:
@@ -117,7 +137,7 @@ class Heartbeats:
         if found is None:
             return
         now = self._clock.now().replace(microsecond=0)
-        body = nodes.reported(found, now, machine.reboots)
+        body = nodes.reported(found, now, machine.reboots, machine.volumes_in_use)
         machine.node = await self._api.update_status(NODES, "", machine.name, body)
         machine.report = False
 

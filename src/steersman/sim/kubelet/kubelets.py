@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -26,19 +27,30 @@ from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.kubelet.heartbeats import Heartbeats, SimulatedNode
 from steersman.sim.kubelet.node import STATE, Shape, is_ready
 from steersman.sim.kubelet.pod_addresses import PodAddresses
-from steersman.sim.kubelet.pod_lifecycle import PodRun, advance, begin, due, rebooted, request_stop
+from steersman.sim.kubelet.pod_lifecycle import (
+    PodRun,
+    advance,
+    begin,
+    due,
+    has_started,
+    rebooted,
+    request_stop,
+)
 from steersman.sim.kubelet.pod_plan import KubeletSettings, PodPlan, plan
 from steersman.sim.kubelet.status import render, resume
 from steersman.sim.loop import background
 
 if TYPE_CHECKING:
     from steersman.sim.kubelet.claim_preparation import ClaimPreparation
+    from steersman.sim.kubelet.volume_manager import VolumeManager
 
 PODS: Kind[v1.Pod] = load("", "v1", "Pod")
 NODES: Kind[v1.Node] = load("", "v1", "Node")
 
 RETRY = 1.0
 """Seconds before a failed request is retried."""
+CLOSING = 5.0
+"""Seconds that events get at the end to be sent."""
 
 
 class _Report(Struct, frozen=True):
@@ -83,12 +95,18 @@ class Kubelets:
         attach: bool = True,
         dra: bool = False,
     ) -> None:
-        """``register`` creates the Node objects. At most ``parallel`` requests for pods are in flight. With ``dra`` a pod
-        starts once its ResourceClaims are allocated and reserved for it; without, they are ignored."""
+        """``register`` creates the Node objects. At most ``parallel`` requests for pods are in flight. ``volumes`` is whether
+        pods wait for their claims to be bound, which takes a binder; ``attach`` whether they wait for their volumes to be
+        attached, which takes persistentvolume-attach-detach-controller. With ``dra`` a pod starts once its ResourceClaims
+        are allocated and reserved for it; without, they are ignored."""
         self._api = api
         self._clock = clock
         self._settings = settings
         self._parallel = parallel
+        self._awaits_claims = volumes
+        self._awaits_attachment = attach
+        self._volumes: VolumeManager | None = None
+        """Started with the first pod that has volumes to wait for."""
         self._machines: dict[str, SimulatedNode] = {}
         self._heartbeats = Heartbeats(api, clock, self._machines, settings, shape, register)
         for name in names:
@@ -177,6 +195,8 @@ class Kubelets:
                 self._timer.cancel()
             for machine in self._machines.values():
                 machine.cancel()
+            if self._volumes is not None:
+                await self._volumes.close(CLOSING)
 
     def wall(self, instant: float) -> datetime:
         """An instant of monotonic time as a timestamp, in whole seconds."""
@@ -202,6 +222,7 @@ class Kubelets:
                 self._addresses.release(gone.pod.metadata.uid)
                 if self._claims is not None:
                     self._claims.forget(change.obj.key)
+                self._unmount(gone)
                 del self._local_pods[change.obj.key]
             return
         if pod.spec.nodeName not in self._machines:
@@ -211,6 +232,7 @@ class Kubelets:
         if local_pod is None or local_pod.pod.metadata.uid != pod.metadata.uid:
             if local_pod is not None:
                 self._addresses.release(local_pod.pod.metadata.uid)
+                self._unmount(local_pod)
             self._local_pods[key] = _LocalPod(pod)
             # All pods of the first list are here before one of them is started.
             if (
@@ -230,9 +252,17 @@ class Kubelets:
         machine = self._machines.get(change.obj.metadata.name)
         if machine is None:
             return
-        machine.node = found
+        before, machine.node = machine.node, found
         if found is None:
             return
+        if (
+            self._volumes is not None
+            and before is not None
+            and before.status.volumesAttached != found.status.volumesAttached
+        ):
+            self._volumes.attached(machine.name)
+        if machine.volumes is None and found.status.volumesInUse:
+            self._enqueue(Key("", machine.name))
         state_annotation = found.metadata.annotations.get(STATE, "")
         if state_annotation != machine.state_annotation:
             machine.state_annotation = state_annotation
@@ -314,8 +344,21 @@ class Kubelets:
             patch: dict[str, Any] = {"metadata": {"annotations": {STATE: None}}}
             machine.node = await self._api.patch(NODES, "", name, patch)
             machine.state_annotation = ""
+        if machine.volumes is None and machine.node.status.volumesInUse:
+            self._check_volumes(machine)
         if machine.report or not is_ready(machine.node):
             await self._heartbeats.report(machine)
+
+    def _check_volumes(self, machine: SimulatedNode) -> None:
+        """Report that volumes are no longer in use, if an earlier kubelet of the node used them and no pod has any."""
+        if not self._pods.synced:
+            self._schedule(Key("", machine.name), self._clock.monotonic() + RETRY)
+        elif not any(
+            any(source.kind == "claim" for source in self._planned(each).volumes)
+            for each in self._local_pods.values()
+            if each.pod.spec.nodeName == machine.name
+        ):
+            machine.use_volumes(Key("", ""), ())
 
     # -- a pod --------------------------------------------------------------------------------
 
@@ -338,9 +381,17 @@ class Kubelets:
             run = self._start_pod(pod, intended, now)
         if meta.deletionTimestamp is not None:
             run = request_stop(run, now)
+        if intended.volumes and not run.terminated:
+            local_pod.run = run
+            machine = self._machines[pod.spec.nodeName]
+            waits = run.mounted > now
+            mounted = await self._volume_manager().mount(pod, intended.volumes, machine, run)
+            # The node may have been rebooted meanwhile.
+            run = local_pod.run._replace(mounted=now) if mounted and waits else local_pod.run
         local_pod.run = run = advance(intended, run, now)
         if run.terminated:
             self._addresses.release(meta.uid)
+            self._unmount(local_pod)
         leaving = run.terminated and meta.deletionTimestamp is not None
         # The last status of a pod that is deleted at the same instant is not observable.
         if not leaving or meta.finalizers or intended.shutdown:
@@ -375,6 +426,8 @@ class Kubelets:
             run = resume(pod, intended, now, self._instant)
         else:
             run = begin(intended, now)
+        if intended.volumes and not has_started(run):
+            run = run._replace(mounted=math.inf)
         if run.ip:
             return run
         machine = self._machines[pod.spec.nodeName]
@@ -382,6 +435,27 @@ class Kubelets:
             return run._replace(ip=machine.address)
         cidr = machine.node.spec.podCIDR if machine.node is not None else ""
         return run._replace(ip=self._addresses.allocate(pod.metadata.uid, cidr))
+
+    def _volume_manager(self) -> VolumeManager:
+        if self._volumes is None:
+            # Imported when needed: most pods under test have no volumes.
+            from steersman.sim.kubelet.volume_manager import VolumeManager
+
+            assert self._group is not None
+            self._volumes = VolumeManager(
+                self._api,
+                self._clock,
+                self._group,
+                enqueue=self._enqueue,
+                retry=lambda key, delay: self._schedule(key, self._clock.monotonic() + delay),
+                claims=self._awaits_claims,
+                attach=self._awaits_attachment,
+            )
+        return self._volumes
+
+    def _unmount(self, local_pod: _LocalPod) -> None:
+        if self._volumes is not None and local_pod.plan is not None and local_pod.plan.volumes:
+            self._volumes.unmount(local_pod.pod.key, self._machines[local_pod.pod.spec.nodeName])
 
     async def _report_status(self, local_pod: _LocalPod, intended: PodPlan, run: PodRun, now: float) -> None:
         pod = local_pod.pod

@@ -111,9 +111,9 @@ def is_ready(found: v1.Node) -> bool:
     return any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
 
 
-def reported(found: v1.Node, now: datetime, reboots: int) -> v1.Node:
-    """The Node with its current status."""
-    status = found.status
+def reported(found: v1.Node, now: datetime, reboots: int, volumes: tuple[str, ...] | None = None) -> v1.Node:
+    """The Node with its current status; ``volumes`` are those in use, None leaves them as they are."""
+    status = found.status if volumes is None else replace(found.status, volumesInUse=volumes)
     info = status.nodeInfo
     if reboots:
         info = replace(info, bootID=f"{found.metadata.name}-{reboots}")

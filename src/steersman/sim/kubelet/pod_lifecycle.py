@@ -6,6 +6,7 @@ nothing here waits or knows the API.
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import NamedTuple
 
@@ -61,12 +62,24 @@ class PodRun(NamedTuple):
     inits: tuple[ContainerRun, ...]
     mains: tuple[ContainerRun, ...]
     ip: str = ""
+    mounted: float = -math.inf
+    """When its volumes were mounted: before it was accepted where it has none, and never while it waits for some."""
     stop_requested: float | None = None
     """When it was asked to stop."""
     terminated: bool = False
     """Whether all its containers have terminated for good."""
     reason: str = ""
     """Why it failed, if not because of its containers."""
+
+
+def starts_at(plan: PodPlan, run: PodRun) -> float:
+    """When its sandbox and images are there."""
+    return max(run.accepted, run.mounted) + plan.start_delay
+
+
+def has_started(run: PodRun) -> bool:
+    """Whether one of its containers has ever been started."""
+    return run.terminated or any(each.state is not State.WAITING for each in (*run.inits, *run.mains))
 
 
 def begin(plan: PodPlan, now: float) -> PodRun:
@@ -113,8 +126,9 @@ def due(plan: PodPlan, run: PodRun, now: float) -> float | None:
         times.append(run.stop_requested + min(plan.shutdown, plan.grace))
     if plan.deadline is not None:
         times.append(run.accepted + plan.deadline)
-    if now < run.accepted + plan.start_delay:
-        times.append(run.accepted + plan.start_delay)
+    starts = starts_at(plan, run)
+    if now < starts < math.inf:
+        times.append(starts)
     for container_plans, containers in ((plan.inits, run.inits), (plan.mains, run.mains)):
         for container_plan, container in zip(container_plans, containers, strict=True):
             if container.state is State.RUNNING:
@@ -153,7 +167,7 @@ def _step(plan: PodPlan, run: PodRun, now: float) -> PodRun:
         return _stopped(run, now, KILLED_EXIT_CODE if plan.shutdown > plan.grace else 0)
     if plan.deadline is not None and now >= run.accepted + plan.deadline:
         return _stopped(run, now, KILLED_EXIT_CODE)._replace(reason="DeadlineExceeded")
-    if now < run.accepted + plan.start_delay:
+    if now < starts_at(plan, run):
         return run
     stopping = run.stop_requested is not None
     inits, turn = [], not stopping

@@ -8,6 +8,7 @@ import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.sim.kubelet.behaviour import FOREVER, NEVER_READY, PREFIX, Behaviour, behaviour, span
+from steersman.sim.kubelet.pod_volumes import VolumeSource, volume_sources
 
 
 class KubeletSettings(msgspec.Struct, frozen=True):
@@ -58,6 +59,8 @@ class PodPlan(NamedTuple):
     mains: tuple[ContainerPlan, ...]
     host_network: bool
     gates: tuple[str, ...]
+    volumes: tuple[VolumeSource, ...] = ()
+    """What its volumes are made from."""
 
 
 def plan(pod: v1.Pod, settings: KubeletSettings) -> PodPlan:
@@ -84,6 +87,7 @@ def plan(pod: v1.Pod, settings: KubeletSettings) -> PodPlan:
         mains=tuple([_part(pod, container, pulls, after, unknown) for container in spec.containers]),
         host_network=spec.hostNetwork,
         gates=tuple([gate.conditionType for gate in spec.readinessGates]),
+        volumes=volume_sources(pod) if spec.volumes else (),
     )
 
 

@@ -18,6 +18,7 @@ from steersman.sim.kubelet.pod_lifecycle import (
     initialized,
     is_ready,
     restarts,
+    starts_at,
 )
 from steersman.sim.kubelet.pod_plan import ContainerPlan, PodPlan
 
@@ -33,7 +34,7 @@ def render(pod: v1.Pod, plan: PodPlan, run: PodRun, now: float, wall: Wall, host
     """The status of a pod at this instant. Conditions of other writers are kept."""
     old = pod.status
     phase = phase_of(plan, run)
-    running = run.terminated or now >= run.accepted + plan.start_delay
+    running = run.terminated or now >= starts_at(plan, run)
     ip = "" if not running or not run.ip else run.ip
     return replace(
         old,
@@ -100,7 +101,7 @@ def _conditions(
             observedGeneration=generation,
         )
 
-    sandbox = not run.terminated and now >= run.accepted + plan.start_delay
+    sandbox = not run.terminated and now >= starts_at(plan, run)
     why = _unready(plan, run, now, phase)
     ready = why or _gated(plan, old)
     conditions = [
@@ -225,7 +226,7 @@ def _state(
             return _waiting("ErrImagePull", f'failed to pull image "{container_plan.image}": not found')
         case State.UNPULLED:
             return _waiting("ImagePullBackOff", f'Back-off pulling image "{container_plan.image}"')
-    started = now >= run.accepted + plan.start_delay
+    started = now >= starts_at(plan, run)
     return _waiting(
         "PodInitializing"
         if plan.inits and (started or container_plan.role == "main")

@@ -30,10 +30,15 @@ from steersman.sim.scheduler.volumes import (
     PodVolumes,
     check_claims,
     filter_volumes,
-    is_accessible,
     is_bound,
 )
-from steersman.sim.volume_names import BETA_STORAGE_CLASS, BOUND_BY_CONTROLLER, SELECTED_NODE, claim_reference
+from steersman.sim.volume_names import (
+    BETA_STORAGE_CLASS,
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    claim_reference,
+    is_accessible,
+)
 
 CLAIMS: Kind[v1.PersistentVolumeClaim] = load("", "v1", "PersistentVolumeClaim")
 VOLUMES: Kind[v1.PersistentVolume] = load("", "v1", "PersistentVolume")

@@ -20,7 +20,6 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import storage_v1
 from steersman.api.label_selectors import compile_selector
 from steersman.api.quantity import ZERO, Quantity
-from steersman.api.scheduling import matches_node_selector_term
 from steersman.api.scheme import Key
 from steersman.sim.scheduler.filters import BIND_CONFLICT, NODE_CONFLICT, ZONE_CONFLICT
 from steersman.sim.scheduler.node_info import NodeInfo, PodInfo
@@ -29,6 +28,7 @@ from steersman.sim.volume_names import (
     SELECTED_NODE,
     claim_name,
     class_of,
+    is_accessible,
     is_for_pod,
     not_for_pod,
 )
@@ -210,17 +210,6 @@ def _find_volumes(
         else:
             return (*reasons, BIND_CONFLICT)
     return tuple(reasons) if reasons else PodVolumes(tuple(bindings), tuple(provisions))
-
-
-def is_accessible(volume: Volume, labels: Mapping[str, str]) -> bool:
-    """Whether the node affinity of a volume includes a node with these labels."""
-    affinity = volume.spec.nodeAffinity
-    if affinity is None or affinity.required is None:
-        return True
-    return any(
-        not term.matchFields and matches_node_selector_term(term, "", labels)
-        for term in affinity.required.nodeSelectorTerms
-    )
 
 
 def find_matching_volume(
