@@ -80,3 +80,65 @@ def test_a_cloud_has_only_the_parts_there_are() -> None:
 def test_instances_need_a_cloud() -> None:
     given = load("{name: n, cluster: {nodes: 1}, steps: [{instance: node-1, do: stop}]}")
     assert "the cloud has no instances" in run(given).violations["expect"]
+
+
+ATTACHMENT = """create:
+    apiVersion: storage.k8s.io/v1
+    kind: VolumeAttachment
+    metadata: {{name: on-{node}}}
+    spec:
+      attacher: csi.example.com
+      nodeName: {node}
+      source:
+        inlineVolumeSpec:
+          accessModes: [{mode}]
+          capacity: {{storage: 1Gi}}
+          csi: {{driver: csi.example.com, volumeHandle: disk-1}}
+"""
+DISK = "kubernetes.io/csi/csi.example.com^disk-1"
+
+
+def attached(mode: str, *between: str) -> str:
+    steps = (
+        ATTACHMENT.format(node="node-1", mode=mode),
+        "{status: volumeattachment/on-node-1, with: {attached: true}}",
+        *between,
+        ATTACHMENT.format(node="node-2", mode=mode),
+    )
+    return "name: n\ncluster: {nodes: 2, controllers: [ttl-controller]}\nsteps:\n" + "".join(
+        f"- {step.strip()}\n" for step in steps
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "between", "violated"),
+    [
+        ("ReadWriteOnce", (), True),
+        ("ReadWriteMany", (), False),
+        ("ReadWriteOnce", ("{delete: volumeattachment/on-node-1}",), False),
+        (
+            "ReadWriteOnce",
+            ("{status: volumeattachment/on-node-1, with: {attached: true, detachError: {message: busy}}}",),
+            False,
+        ),
+        ("ReadWriteOnce", ("{status: volumeattachment/on-node-1, with: {attached: false}}",), False),
+    ],
+    ids=["one node at a time", "many nodes", "detached", "detaching failed", "not attached"],
+)
+def test_a_volume_on_a_second_node_is_found(mode: str, between: tuple[str, ...], violated: bool) -> None:
+    message = f"{DISK} is attached to node-1 and gets an attachment to node-2"
+    assert run(load(attached(mode, *between))).violations == ({"attachments": message} if violated else {})
+
+
+@pytest.mark.parametrize(
+    ("status", "what"),
+    [
+        (f"volumesInUse: ['{DISK}']", "has it mounted"),
+        (f"volumesAttached: [{{name: '{DISK}', devicePath: ''}}]", "reports it"),
+        ("volumesInUse: [other]", ""),
+    ],
+)
+def test_a_volume_that_is_detached_too_early_is_found(status: str, what: str) -> None:
+    steps = (f"{{status: node/node-1, with: {{{status}}}}}", "{delete: volumeattachment/on-node-1}")
+    found = run(load(attached("ReadWriteOnce", *steps))).violations
+    assert found == ({"detaches": f"{DISK} is detached while node-1 {what}"} if what else {})

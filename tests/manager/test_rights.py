@@ -218,6 +218,7 @@ def test_in_a_cluster_with_something_for_everybody_nobody_is_refused() -> None:
     quiet = accounts() - busy - UNSERVED
     assert quiet == {
         # They have their scenarios.
+        "attachdetach-controller",
         "clusterrole-aggregation-controller",
         "cronjob-controller",
         "daemon-set-controller",

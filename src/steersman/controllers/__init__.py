@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.controllers import (
+    attachdetach,
     bootstrap,
     clusterroleaggregation,
     clustertrustbundlepublisher,
@@ -91,6 +92,7 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     service_lb.controller,
     node_route.controller,
     node_lifecycle.controller,
+    attachdetach.controller,
     expand.controller,
     pvcprotection.controller,
     pvprotection.controller,

@@ -15,6 +15,8 @@
 | ``overlap`` | a controller wrote an object while an earlier write of it was under way: two of its rounds are about one object |
 | ``cidrs`` | the pod CIDRs of two nodes overlapped at some time |
 | ``evictions`` | a pod was evicted from a node whose kubelet ran |
+| ``attachments`` | a volume that one node at a time may have was attached to a second one |
+| ``detaches`` | a volume was detached while its node reported it, or had it mounted |
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ INVARIANTS = (
     "overlap",
     "cidrs",
     "evictions",
+    "attachments",
+    "detaches",
 )
 APPLIED_LIMIT = 2, 40
 """Factor and number by which applied writes may exceed those of the reference."""

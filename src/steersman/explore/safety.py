@@ -4,6 +4,8 @@
 |---|---|
 | ``cidrs`` | the pod CIDRs of two nodes overlap |
 | ``evictions`` | a pod is evicted for a taint of its node, while the node's kubelet renews its lease and node-lifecycle-controller runs |
+
+Those of attached volumes are in `steersman.explore.attachment_safety`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from steersman.api.conditions import find_condition
 from steersman.api.ip_addresses import Network, parse_cidr
 from steersman.api.kinds import PODS
 from steersman.api.kinds.nodes import NODES
+from steersman.api.kinds.storage import VOLUMEATTACHMENTS
 from steersman.client.api import EventType
+from steersman.explore.attachment_safety import AttachmentMonitor
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Commit
 from steersman.sim.kubelet.node import STATE
@@ -33,6 +37,7 @@ class SafetyMonitor:
         self.violations: dict[str, str] = {}
         self._kubelets = frozenset(kubelets)
         self._object_at = object_at
+        self._attachments = AttachmentMonitor(self.violations, object_at)
         self._cidrs: dict[str, tuple[tuple[str, ...], tuple[Network, ...]]] = {}
         """The pod CIDRs of nodes, by name: as written, and parsed."""
 
@@ -50,6 +55,8 @@ class SafetyMonitor:
                 self._node(commit.obj)
         elif commit.resource == PODS.resource and self._kubelets:
             self._pod(commit.obj, commit.old)
+        elif commit.resource == VOLUMEATTACHMENTS.resource:
+            self._attachments.check(commit)
 
     def _node(self, node: Any) -> None:
         name, written = node.metadata.name, tuple(node.spec.podCIDRs)

@@ -32,7 +32,7 @@ from steersman.api.kinds.volume_sources import (
     VsphereVirtualDiskVolumeSource,
 )
 from steersman.api.scheme import Key
-from steersman.controllers.expand import OPERATION_SECONDS, RESIZER, controller
+from steersman.controllers.expand import RESIZER, controller
 from steersman.controllers.expand.resize import (
     CONTROLLER_IN_PROGRESS,
     FILE_SYSTEM_PENDING,
@@ -42,6 +42,7 @@ from steersman.controllers.expand.resize import (
     PRE_RESIZE_CAPACITY,
     RESIZING,
 )
+from steersman.controllers.shared.volumes import OPERATION_SECONDS
 from steersman.intent.actions import Action, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Measure

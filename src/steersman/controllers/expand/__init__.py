@@ -25,9 +25,10 @@ from steersman.api.scheme import Key
 from steersman.controllers.expand import resize
 from steersman.controllers.expand.resize import PRE_RESIZE_CAPACITY, STORAGE, NodeStep, Size
 from steersman.controllers.shared.csi_migration import DRIVERS, in_tree_plugin
+from steersman.controllers.shared.volumes import OPERATION_SECONDS
 from steersman.intent.actions import Action, Address, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Watch
-from steersman.intent.metrics import Elapsed, Measure, Metric
+from steersman.intent.metrics import Elapsed, Measure
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 T = TypeVar("T")
@@ -36,12 +37,6 @@ RESIZER = "volume.kubernetes.io/storage-resizer"
 """The annotation of a claim with the name of what expands its volume."""
 EXTERNAL = "ExternalExpanding"
 WORKERS = 10
-OPERATION_SECONDS = Metric(
-    "storage_operation_duration_seconds",
-    "Storage operation duration",
-    ("volume_plugin", "operation_name", "status", "migrated"),
-    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600),
-)
 
 
 class Observation(msgspec.Struct, frozen=True):

@@ -24,12 +24,20 @@ from steersman.controllers.shared.csi_migration import (
     translate,
     translate_inline,
 )
+from steersman.intent.metrics import Metric
 
 CSI = "kubernetes.io/csi"
 FIBRE_CHANNEL = "kubernetes.io/fc"
 SEPARATOR = "^"
 """Separates the driver and the handle in the name of a CSI volume; no driver's name has it."""
 BOUND = "Bound"
+OPERATION_SECONDS = Metric(
+    "storage_operation_duration_seconds",
+    "Storage operation duration",
+    ("volume_plugin", "operation_name", "status", "migrated"),
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600),
+)
+"""The metric of all operations on volumes: attach, detach, expand."""
 
 
 class AttachableVolume(msgspec.Struct, frozen=True):

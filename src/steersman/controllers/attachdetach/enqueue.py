@@ -1,0 +1,149 @@
+"""The volumes that a change concerns: of a pod, a claim, a PersistentVolume, a VolumeAttachment, a driver or a node.
+
+Objects arrive in any order, so each of them leads to the volume as soon as the others are there. A node's heartbeat leads to
+none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from steersman.api.conditions import is_condition_true
+from steersman.api.kinds import PODS, Pod
+from steersman.api.kinds.nodes import Node
+from steersman.api.kinds.storage import (
+    PERSISTENTVOLUMES,
+    VOLUMEATTACHMENTS,
+    CSIDriver,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    VolumeAttachment,
+)
+from steersman.api.pods import is_terminated
+from steersman.api.scheme import Key
+from steersman.controllers.attachdetach.memory import Memory
+from steersman.controllers.attachdetach.world import (
+    BY_NODE,
+    BY_SOURCE,
+    has_out_of_service_taint,
+    is_managed,
+    pv_source,
+    volumes_of_attachment,
+    volumes_of_claim,
+    volumes_of_pod,
+)
+from steersman.controllers.shared.pod_claims import BY_CLAIM
+from steersman.controllers.shared.volumes import csi_volume, volume_name_of
+from steersman.intent.controller import Caches, Change, memory_of
+
+
+def _keys(names: Iterable[str]) -> list[Key]:
+    return [Key("", name) for name in dict.fromkeys(names)]
+
+
+def pod_changed(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
+    """The volumes of a pod that is scheduled, ends or goes."""
+    old, new, pod = change.old, change.new, change.obj
+    if not pod.spec.volumes or not pod.spec.nodeName:
+        return ()
+    if old is not None and new is not None and _same_use(old, new):
+        return ()
+    remembered = memory_of(caches, Memory).volumes_of_pod(pod.metadata.uid)
+    return _keys((*volumes_of_pod(caches, pod), *remembered))
+
+
+def _same_use(old: Pod, new: Pod) -> bool:
+    return (
+        old.spec.nodeName == new.spec.nodeName
+        and old.metadata.uid == new.metadata.uid
+        and is_terminated(old) == is_terminated(new)
+    )
+
+
+def claim_changed(caches: Caches, change: Change[PersistentVolumeClaim]) -> Iterable[Key]:
+    """The volume of a claim that is bound, or no longer is."""
+    old, new = change.old, change.new
+    if new is None or (
+        old is not None and (old.status.phase, old.spec.volumeName) == (new.status.phase, new.spec.volumeName)
+    ):
+        return ()
+    return _keys(volumes_of_claim(caches, new.key))
+
+
+def volume_changed(caches: Caches, change: Change[PersistentVolume]) -> Iterator[Key]:
+    """A volume that pods use, or that is attached."""
+    old, new, pv = change.old, change.new, change.obj
+    if old is not None and new is not None and old.spec == new.spec:
+        return
+    name, ref = volume_name_of(pv), pv.spec.claimRef
+    if name and (
+        name in memory_of(caches, Memory).volumes
+        or any(True for _ in caches[VOLUMEATTACHMENTS].by(BY_SOURCE, pv_source(pv.metadata.name)))
+        or (ref is not None and any(True for _ in caches[PODS].by(BY_CLAIM, Key(ref.namespace, ref.name))))
+    ):
+        yield Key("", name)
+
+
+def attachment_changed(caches: Caches, change: Change[VolumeAttachment]) -> Iterable[Key]:
+    return _keys(volumes_of_attachment(caches, change.obj))
+
+
+def driver_changed(caches: Caches, change: Change[CSIDriver]) -> Iterator[Key]:
+    """The volumes of a driver that begins or ceases to need attaching."""
+    if _needs_attaching(change.old) == _needs_attaching(change.new):
+        return
+    prefix = csi_volume(change.obj.metadata.name, "", "").name
+    for pv in caches[PERSISTENTVOLUMES].list():
+        if pv.spec.claimRef is not None and (name := volume_name_of(pv)).startswith(prefix):
+            yield Key("", name)
+
+
+def _needs_attaching(driver: CSIDriver | None) -> bool:
+    return driver is None or driver.spec.attachRequired is not False
+
+
+def node_changed(caches: Caches, change: Change[Node]) -> Iterable[Key]:
+    """The volumes that a node enters in its lists or removes, or all of its volumes where the node itself changes."""
+    old, new, name = change.old, change.new, change.obj.metadata.name
+    if old is not None and new is not None and _facts(old) == _facts(new):
+        if _lists(old) == _lists(new):
+            return ()
+        return _keys(_listed_once(old, new))
+    names = [each for node in (old, new) if node is not None for _, each in _entries(node)]
+    for attachment in caches[VOLUMEATTACHMENTS].by(BY_NODE, name):
+        names += volumes_of_attachment(caches, attachment)
+    if is_managed(old) != is_managed(new):
+        for pod in caches[PODS].by("node", name):
+            names += volumes_of_pod(caches, pod)
+    return _keys(names)
+
+
+def _facts(node: Node) -> tuple[object, ...]:
+    """What decides about all volumes of a node."""
+    return (
+        node.metadata.uid,
+        is_managed(node),
+        has_out_of_service_taint(node),
+        is_condition_true(node.status.conditions, "Ready"),
+    )
+
+
+def _lists(node: Node) -> tuple[object, ...]:
+    return node.status.volumesInUse, node.status.volumesAttached
+
+
+def _entries(node: Node) -> Iterator[tuple[str, str]]:
+    """The volumes in a node's lists, each with the list it is in."""
+    for name in node.status.volumesInUse:
+        yield "in use", name
+    for volume in node.status.volumesAttached:
+        yield "attached", volume.name
+
+
+def _listed_once(old: Node, new: Node) -> Iterator[str]:
+    """The volumes that one of two states of a node lists, and the other does not."""
+    before, after = dict.fromkeys(_entries(old)), dict.fromkeys(_entries(new))
+    for entries, others in ((before, after), (after, before)):
+        for entry in entries:
+            if entry not in others:
+                yield entry[1]

@@ -1,0 +1,74 @@
+"""The reconciler: attaches a volume to the nodes that want it, and detaches it from those that do not.
+
+::
+
+    no VolumeAttachment --create--> pending --status.attached--> attached --report--> reported, with an event
+                                       |                                                 |
+                                       | attachError, or 2 minutes                       | no pod wants it
+                                       v                                                 v
+                                  event, back-off                            mounted: wait for the kubelet,
+                                                                            at most 6 minutes on a node not ready
+                                                                                         |
+    no VolumeAttachment <--driver-- deleting <--delete-- safe to detach <--live read-- unreported
+
+A volume that one node at a time may have is detached from one node before it is attached to another, and its operations
+wait for each other. Detaching comes first in a round.
+
+differs: upstream looks at all volumes every 100 ms, and verifies every minute that they are attached; here each change is
+handled when it happens.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from steersman.api.errors import ApiError
+from steersman.controllers.attachdetach.attach import attach, attach_order
+from steersman.controllers.attachdetach.detach import detach
+from steersman.controllers.attachdetach.memory import Sight, User, VolumeMemory
+from steersman.controllers.attachdetach.metrics import count
+from steersman.controllers.attachdetach.operations import Config, Progress
+from steersman.controllers.attachdetach.world import World
+from steersman.intent.verdict import Rest, Verdict, Wake
+
+
+async def decide(seen: World, now: datetime, config: Config = Config()) -> Verdict:
+    memory = seen.memory.volume(seen.name)
+    remember(seen, memory)
+    progress: list[Progress] = []
+    failures: list[ApiError] = []
+    reconciled = (*(node for node in seen.nodes if not node.desired), *attach_order(seen, memory))
+    for node in reconciled:
+        try:
+            step = attach if node.desired else detach
+            progress.append(await step(seen, node, memory, config))
+        except ApiError as error:
+            failures.append(error)
+    await count(seen)
+    if not memory.users and not memory.operations and not memory.sights:
+        seen.memory.forget(seen.name)
+    if failures:
+        raise failures[0]
+    waits = [each for each in progress if each.wait is not None]
+    if waits:
+        first = min(waits, key=lambda each: each.wait or 0.0)
+        return Wake(timedelta(seconds=first.wait or 0.0), first.because)
+    return Rest("; ".join(dict.fromkeys(each.because for each in progress)) or "not in use")
+
+
+def remember(seen: World, memory: VolumeMemory) -> None:
+    """Take in what must outlive the objects that show it."""
+    users = {pod.metadata.uid: User(pod.key, node.volume) for node in seen.nodes for pod in node.pods}
+    seen.memory.set_users(seen.name, users)
+    for node in seen.nodes:
+        if not node.desired and not node.present:
+            if node.name not in memory.operations:
+                memory.detached(node.name)
+            continue
+        if node.attachment is not None:
+            seen.memory.attachments[node.attachment.metadata.name] = seen.name
+        memory.sights[node.name] = Sight(node.managed and node.desired, node.mounted)
+        if node.desired:
+            memory.used[node.name] = None
+        else:
+            memory.waiting_reported.pop(node.name, None)
