@@ -288,6 +288,17 @@ def test_changes_of_pods(existing: PersistentVolumeClaim, change: Change[Pod], e
     assert Rounds((existing, *pods), pods).run(change) == expected
 
 
+def test_the_claim_of_an_ephemeral_volume_goes_when_its_pod_is_shut_down() -> None:
+    """The pod itself may stay for its finalizers, which may wait for the claim."""
+    owned = claim("pod1-scratch", deleted=True, owner="uid1")
+    stopping, stopped = pod(ephemeral="scratch", grace=30), pod(ephemeral="scratch", grace=0)
+    assert Rounds((owned, stopping), (stopping,)).run(Change(stopping, stopping)) == []
+    assert Rounds((owned, stopped), (stopped,)).run(Change(stopping, stopped)) == [
+        "list default",
+        "remove pod1-scratch",
+    ]
+
+
 IDLE = claim(unused="True")
 USED, UNUSED = "Unused=False pvc1", "Unused=True pvc1"
 

@@ -246,10 +246,11 @@ def test_each_in_tree_plugin_has_a_csi_driver(source: dict[str, Any], plugin: st
     assert round_.statuses == [claim().status]
 
 
-def test_other_annotations_of_the_claim_stay() -> None:
+@pytest.mark.parametrize(("source", "resizer"), [(EBS, "ebs.csi.aws.com"), (FLEX, "example.com/flex")])
+def test_other_annotations_of_the_claim_stay(source: dict[str, Any], resizer: str) -> None:
     noted = replace(claim(), metadata=replace(claim().metadata, annotations={"note": "mine"}))
-    (update,) = Round(noted, volume()).of(UpdateStatus)
-    assert update.annotations == {"note": "mine", RESIZER: "ebs.csi.aws.com"}
+    update, *_ = Round(noted, volume(**source)).of(UpdateStatus)
+    assert update.annotations == {"note": "mine", RESIZER: resizer}
     assert update.target.metadata.resourceVersion == "7"
 
 

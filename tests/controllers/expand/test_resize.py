@@ -149,7 +149,7 @@ def test_an_expansion_is_complete_once_the_claim_has_what_its_volume_has(
     ),
     st.sampled_from(["1Gi", "2Gi", "3Gi"]),
 )
-def test_a_volume_is_never_expanded_to_a_size_that_nobody_requested(
+def test_a_volume_is_never_expanded_to_a_size_that_was_never_requested(
     requested: str, allocated: str, state: str, expanded: str
 ) -> None:
     size = next_size(claim(requested, "1Gi", allocated, state), volume(expanded))

@@ -55,7 +55,7 @@ def test_a_claim_is_made_for_the_pod_that_controls_it(found: PersistentVolumeCla
     assert has_claim(pod(EPHEMERAL), found) == made
 
 
-def test_a_claim_that_is_named_may_belong_to_anyone() -> None:
+def test_a_claim_that_is_named_may_have_any_owner() -> None:
     assert has_claim(pod(NAMED), claim("shared"))
     assert has_claim(pod(NEITHER, NAMED), claim("shared", "another"))
     assert not has_claim(pod(NAMED), claim("data"))
