@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from steersman.api.quantity import ZERO, Quantity
+from steersman.api.quantity import storage_of
 from steersman.server.admission.default_classes import BETA_STORAGE_CLASS, STORAGE_CLASSES
 from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin
 from steersman.server.defaulting.missing_fields import put
@@ -44,7 +44,7 @@ class PersistentVolumeClaimResize(Plugin):
 
     def validate(self, request: AdmissionAttributes, listers: Listers) -> BeforeWrite | None:
         new, old = request.obj, request.old
-        if old is None or size(new) <= size(old):
+        if old is None or storage_of(new.spec.resources.requests) <= storage_of(old.spec.resources.requests):
             return None
         if old.status.phase != "Bound":
             raise AdmissionDenied("Only bound persistent volume claims can be expanded")
@@ -56,12 +56,6 @@ class PersistentVolumeClaimResize(Plugin):
                 "the storageclass that provisions the pvc must support resize"
             )
         return None
-
-
-def size(claim: Any) -> Quantity:
-    """The storage a claim requests."""
-    requested = claim.spec.resources.requests.get("storage")
-    return ZERO if requested is None else Quantity.parse(requested)
 
 
 def class_of(claim: Any) -> str:

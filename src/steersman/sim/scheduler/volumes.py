@@ -19,7 +19,7 @@ import msgspec
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import storage_v1
 from steersman.api.label_selectors import compile_selector
-from steersman.api.quantity import ZERO, Quantity
+from steersman.api.quantity import Quantity, storage_of
 from steersman.api.scheme import Key
 from steersman.sim.scheduler.filters import BIND_CONFLICT, NODE_CONFLICT, ZONE_CONFLICT
 from steersman.sim.scheduler.node_info import NodeInfo, PodInfo
@@ -90,15 +90,6 @@ def is_bound(claim: Claim) -> bool:
     return bool(claim.spec.volumeName) and BIND_COMPLETED in claim.metadata.annotations
 
 
-def size_of(resources: Mapping[str, object]) -> Quantity:
-    """The amount of storage; 0 where there is none, or it is invalid."""
-    amount = resources.get("storage")
-    try:
-        return ZERO if amount is None else Quantity.parse(str(amount))
-    except ValueError:
-        return ZERO
-
-
 # -- for all nodes ----------------------------------------------------------------------------
 
 
@@ -140,7 +131,7 @@ def check_claims(pod: PodInfo, storage: StorageObjects, others: Iterable[PodInfo
     classes = dict.fromkeys(map(class_of, unbound))
     return PodClaims(
         bound=tuple(found),
-        unbound=tuple(sorted(unbound, key=lambda claim: size_of(claim.spec.resources.requests))),
+        unbound=tuple(sorted(unbound, key=lambda claim: storage_of(claim.spec.resources.requests))),
         candidates={name: tuple(storage.volumes_of_class(name)) for name in classes},
         in_use=_is_in_use(pod, (*bound, *unbound), others),
     )
@@ -216,13 +207,13 @@ def find_matching_volume(
     claim: Claim, volumes: Iterable[Volume], labels: Mapping[str, str], excluded: Iterable[str] = ()
 ) -> Volume | None:
     """The smallest available volume for a claim on a node with these labels; or the one that is reserved for the claim."""
-    wanted = size_of(claim.spec.resources.requests)
+    wanted = storage_of(claim.spec.resources.requests)
     selector = None if claim.spec.selector is None else compile_selector(claim.spec.selector)
     smallest: tuple[Quantity, Volume] | None = None
     for volume in volumes:
         spec = volume.spec
         reserved = _is_reserved(volume, claim)
-        size = size_of(spec.capacity)
+        size = storage_of(spec.capacity)
         if (
             volume.metadata.name in excluded
             or (spec.claimRef is not None and not reserved)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from steersman.api.generated import core_v1 as v1
-from steersman.api.quantity import ZERO, Quantity
+from steersman.api.quantity import storage_of
 from steersman.api.scheme import Key
 from steersman.intent.actions import Emit, Patch
 from steersman.intent.controller import Caches, Change, Controller, Watch
@@ -44,18 +44,12 @@ def observe(caches: Caches, key: Key) -> ExpandedClaim | None:
     return None if claim is None or volume is None else ExpandedClaim(claim, volume)
 
 
-def storage(resources: Any) -> Quantity:
-    """The amount of storage in a list of resources."""
-    amount = resources.get("storage")
-    return ZERO if amount is None else Quantity.parse(amount)
-
-
 async def decide(seen: ExpandedClaim, now: datetime) -> Verdict:
     claim, volume = seen.claim, seen.volume
     if volume.spec.csi is None or volume.spec.csi.driver != DRIVER or claim.status.phase != "Bound":
         return Rest("not a claim of a volume of this driver")
     wanted = claim.spec.resources.requests.get("storage", "0")
-    if storage(claim.spec.resources.requests) <= storage(claim.status.capacity):
+    if storage_of(claim.spec.resources.requests) <= storage_of(claim.status.capacity):
         return Rest("as large as requested")
     name = volume.metadata.name
     if claim.status.allocatedResourceStatuses.get("storage", "").startswith("NodeResize"):
