@@ -215,27 +215,11 @@ def test_in_a_cluster_with_something_for_everybody_nobody_is_refused() -> None:
         assert cluster.list("Secret") == [], "tokens nobody uses are cleaned up"
     assert heard.refused == []
     busy = {name.removeprefix(OWN) for name in heard.asked if name.startswith(OWN)}
-    quiet = accounts() - busy - UNSERVED
-    assert quiet == {
-        # They have their scenarios.
-        "attachdetach-controller",
-        "clusterrole-aggregation-controller",
-        "cronjob-controller",
-        "daemon-set-controller",
-        "disruption-controller",
-        "ephemeral-volume-controller",
-        "job-controller",
-        "pod-garbage-collector",
-        "pv-protection-controller",
-        "pvc-protection-controller",
-        "replication-controller",
-        "resourcequota-controller",
-        "ttl-after-finished-controller",
-        "volumeattributesclass-protection-controller",
-        "generic-garbage-collector",
-        "namespace-controller",
-        "node-controller",
-        "route-controller",
-        "service-controller",
+    quiet = {
+        each.name
+        for each in CONTROLLERS
+        if not each.as_manager and (each.service_account or each.name) not in busy | UNSERVED
     }
+    in_scenarios = {name for scenario in catalogue() for name in scenario.controllers}
+    assert quiet - in_scenarios == set(), "a controller without work here has some in a scenario"
     assert ROOT in heard.asked

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from steersman.api.kinds import PODS
 from steersman.api.prometheus import ExpositionOptions, Gauge, Histogram
 from steersman.controllers import CONTROLLERS
-from steersman.intent.metrics import Measure, Metric, exponential
+from steersman.intent.metrics import DropSeries, Measure, Metric, exponential
 from steersman.runtime.metrics import QUEUES, Metrics, QueueMetrics
 
 
@@ -127,6 +127,18 @@ def test_buckets_are_upstreams_and_written_as_go_writes_them(name: str, written:
     for family in (metrics.rest.latency, metrics.rest.throttled, metrics.rest.sent, metrics.rest.received):
         family.of("POST", "localhost:6443")
     assert bounds(metrics, name) == written.split()
+
+
+def test_a_series_of_a_gauge_can_be_dropped() -> None:
+    metrics, gauge = Metrics(), Metric("conflicts", "Conflicts", ("pod",), gauge=True)
+    metrics.declare([gauge])
+    for pod in ("a", "b"):
+        metrics.measure(Measure(gauge, 1.0, (pod,)))
+    for _ in range(2):
+        metrics.drop_series(DropSeries(gauge, ("a",)))
+    assert [name for name in samples(metrics) if name.startswith("conflicts")] == ['conflicts{pod="b"}']
+    with pytest.raises(LookupError):
+        metrics.drop_series(DropSeries(Metric("unknown", ""), ()))
 
 
 def test_an_informer_is_counted_by_resource() -> None:

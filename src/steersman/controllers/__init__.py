@@ -38,6 +38,7 @@ from steersman.controllers import (
     resourcepoolstatusrequest,
     resourcequota,
     rootcacertpublisher,
+    selinuxwarning,
     serviceaccount,
     serviceaccounttoken,
     servicecidr,
@@ -103,4 +104,5 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     nodeipam.controller,
     tainteviction.controller,
     servicecidr.controller,
+    selinuxwarning.controller,
 )

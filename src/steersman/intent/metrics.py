@@ -1,4 +1,5 @@
-"""Metrics of a controller: `Metric` declares one, `Measure` updates it, `Timed` counts and times a part of a decision."""
+"""Metrics of a controller: `Metric` declares one, `Measure` and `DropSeries` update it, `Timed` counts and times a part of a
+decision."""
 
 from __future__ import annotations
 
@@ -45,6 +46,13 @@ class Measure(Action[None], frozen=True):
     metric: Metric
     value: float = 1.0
     labels: tuple[str, ...] = ()
+
+
+class DropSeries(Action[None], frozen=True):
+    """Removes the series of these label values from a gauge, so that it is no longer exposed."""
+
+    metric: Metric
+    labels: tuple[str, ...]
 
 
 class Elapsed(Action[float], frozen=True):

@@ -20,7 +20,7 @@ from steersman.api.prometheus import (
     exposition,
 )
 from steersman.api.scheme import Kind
-from steersman.intent.metrics import Measure, exponential
+from steersman.intent.metrics import DropSeries, Measure, exponential
 from steersman.intent.metrics import Metric as Declared
 from steersman.runtime.client_metrics import RestMetrics
 
@@ -290,6 +290,13 @@ class Metrics(Registry):
                 gauge.set(measurement.value)
             case Histogram() as histogram:
                 histogram.observe(measurement.value)
+
+    def drop_series(self, series: DropSeries) -> None:
+        """Remove a series of a controller's gauge. Raises `LookupError` where it has not declared the metric."""
+        family = self._families.get(series.metric.name)
+        if family is None:
+            raise LookupError(f"no controller has declared that it counts {series.metric.name}")
+        family.children.pop(series.labels, None)
 
     # -- reading
 

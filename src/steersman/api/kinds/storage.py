@@ -221,6 +221,7 @@ class VolumeAttachment(Object, frozen=True):
 
 class CSIDriverSpec(Struct, frozen=True):
     attachRequired: bool | None = None
+    seLinuxMount: bool | None = None
 
 
 class CSIDriver(Object, frozen=True):

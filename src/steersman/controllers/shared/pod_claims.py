@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from steersman.api.kinds import Pod, Volume
+from steersman.api.kinds import Object, Pod, Volume
 from steersman.api.kinds.storage import PersistentVolumeClaim
 from steersman.api.meta import is_controlled_by
 from steersman.api.scheme import Key
@@ -17,14 +17,14 @@ BY_CLAIM = "by_claim"
 """The index of pods by the keys of their claims, as `claim_keys` computes them."""
 
 
-def claim_name(pod: Pod, volume: Volume) -> str:
+def claim_name(pod: Object, volume: Volume) -> str:
     """The name of a volume's claim; empty where the volume has none."""
     if volume.persistentVolumeClaim is not None:
         return volume.persistentVolumeClaim.claimName
     return ephemeral_claim_name(pod, volume) if volume.ephemeral is not None else ""
 
 
-def ephemeral_claim_name(pod: Pod, volume: Volume) -> str:
+def ephemeral_claim_name(pod: Object, volume: Volume) -> str:
     """The name of the claim that is made for an ephemeral volume."""
     return f"{pod.metadata.name}-{volume.name}"
 
@@ -44,7 +44,7 @@ def claim_keys(pod: Pod) -> Iterable[Key]:
     return [Key(pod.metadata.namespace, name) for name in claim_names(pod)]
 
 
-def is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+def is_made_for(claim: PersistentVolumeClaim, pod: Object) -> bool:
     """Whether a claim was made for an ephemeral volume of this pod."""
     return claim.metadata.namespace == pod.metadata.namespace and is_controlled_by(claim, pod)
 

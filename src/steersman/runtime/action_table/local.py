@@ -20,7 +20,7 @@ from steersman.intent.actions import (
     RandomBits,
     ReadFile,
 )
-from steersman.intent.metrics import Elapsed, Measure
+from steersman.intent.metrics import DropSeries, Elapsed, Measure
 from steersman.runtime.action_table.interpretation import (
     JOIN,
     Environment,
@@ -110,6 +110,18 @@ class MeasureInterpretation(InstantInterpretation[Measure]):
 
     def describe(self, action: Measure) -> str:
         return f"measure {action.metric.name} {action.value:g}"
+
+
+@interprets(DropSeries)
+class DropSeriesInterpretation(InstantInterpretation[DropSeries]):
+    verb = "drop"
+    past = "dropped"
+
+    def answer(self, env: Environment, elapsed: float, action: DropSeries) -> None:
+        env.metrics.drop_series(action)
+
+    def describe(self, action: DropSeries) -> str:
+        return f"drop {action.metric.name} {' '.join(action.labels)}"
 
 
 @interprets(Elapsed)
