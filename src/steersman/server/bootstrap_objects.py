@@ -55,8 +55,8 @@ CLASSES = (
 
 
 def kubernetes_service(cidr: str = CIDR, port: int = 6443) -> Service:
-    """The Service by which pods reach the server: the first address of the range."""
-    first = str(next(ip_network(cidr).hosts()))
+    """The Service by which pods reach the server: the first address of the first range."""
+    first = str(next(ip_network(cidr.partition(",")[0]).hosts()))
     return Service(
         metadata=ObjectMeta(
             name="kubernetes",
@@ -74,7 +74,7 @@ def kubernetes_service(cidr: str = CIDR, port: int = 6443) -> Service:
 
 
 def default_service_cidr(cidr: str, now: datetime) -> ServiceCIDR:
-    """The ServiceCIDR of the server's own range."""
+    """The ServiceCIDR of the server's own range, or two ranges with a comma between them."""
     ready = Condition(
         type="Ready",
         status="True",
@@ -84,7 +84,7 @@ def default_service_cidr(cidr: str, now: datetime) -> ServiceCIDR:
     )
     return ServiceCIDR(
         metadata=ObjectMeta(name="kubernetes"),
-        spec=ServiceCIDRSpec(cidrs=(cidr,)),
+        spec=ServiceCIDRSpec(cidrs=tuple(cidr.split(","))),
         status=ServiceCIDRStatus(conditions=(ready,)),
     )
 

@@ -89,10 +89,12 @@ class World:
         journal: bool = False,
         store: Store | None = None,
         plugins: Plugins | None = None,
+        service_cidr: str = admission.CIDR,
     ) -> None:
         """``shuffle`` runs ready tasks in an order drawn from the seed. ``journal`` keeps a line for each write.
         ``plugins`` are those of admission: by default those that need no controller, while
-        ``admission.default()`` is all a real server has.
+        ``admission.default()`` is all a real server has. ``service_cidr`` is the range of cluster IPs, or one of each IP
+        family with a comma between them.
         """
         self._begin(seed, _RandomStreams.of(seed), start, shuffle, journal)
         self.server = Server(self, store=store, names=self._chance.names)
@@ -100,7 +102,7 @@ class World:
         self.server.extend(plugins or admission.standalone())
         self.server.extend(crd.install)
         if store is None:
-            self._found()
+            self._found(service_cidr)
 
     def _begin(
         self,
@@ -146,11 +148,11 @@ class World:
         store.commit_hooks.append(self._note)
         self.loop.beats.followed = lambda resource: store.table(resource).watchers.wants_every_event
 
-    def _found(self) -> None:
+    def _found(self, service_cidr: str) -> None:
         resource = self.server.registry.find("", "v1", "namespaces")
         for name in NAMESPACES:
             create_as_server(self.server, resource, "", Namespace(metadata=ObjectMeta(name=name)))
-        create_bootstrap_objects(self.server)
+        create_bootstrap_objects(self.server, cidr=service_cidr)
 
     # -- clock --------------------------------------------------------------------------------
 

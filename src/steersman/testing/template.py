@@ -39,6 +39,7 @@ REQUIRED_CONTROLLERS = {
     "TaintNodesByCondition": "node-lifecycle-controller",
 }
 """Controllers that admission plugins depend on."""
+SERVICE_CIDR = "service-cluster-ip-range"
 DEFAULT_SETTINGS = KubeletSettings(start_delay=1.0)
 """A container takes a second to start: without a delay, ordering bugs stay hidden."""
 
@@ -74,6 +75,12 @@ class Plan:
         """Admission plugins whose controller does not run."""
         running = {controller.name for controller in self.controllers}
         return tuple(plugin for plugin, partner in REQUIRED_CONTROLLERS.items() if partner not in running)
+
+    @property
+    def service_cidr(self) -> str:
+        """The range of cluster IPs, or one of each IP family."""
+        given = str(self.flags.get(SERVICE_CIDR) or pod_addresses.FLAGS[SERVICE_CIDR])
+        return ",".join(text.strip() for text in given.split(","))
 
     def configured(self, server: Server) -> tuple[Controller[Any], ...]:
         """The controllers as the flags configure them, where the server serves their resources."""
@@ -235,7 +242,14 @@ def without_collector() -> Iterator[None]:
 
 def _ready(wanted: Plan) -> World:
     plugins = RbacPlugins(admission.default().without(*wanted.missing).plugins)
-    world = World(0, start=wanted.start, shuffle=wanted.shuffle, journal=wanted.journal, plugins=plugins)
+    world = World(
+        0,
+        start=wanted.start,
+        shuffle=wanted.shuffle,
+        journal=wanted.journal,
+        plugins=plugins,
+        service_cidr=wanted.service_cidr,
+    )
     world.server.registry.enable(gate for gate, on in wanted.gates.items() if on)
     install_roles(world.server)
     if wanted.nodes and (wanted.runs(BINDER) or wanted.csi):

@@ -301,3 +301,67 @@ def test_what_was_stored_with_errors_is_repaired_at_the_start(ask: Any) -> None:
     create_bootstrap_objects(ask.server)
     assert addresses(ask) == {"10.0.0.1": "kubernetes", "10.0.0.9": "a"}
     assert [reason for _, reason, _, _ in events(ask)] == ["IPAddressWrongReference"]
+
+
+# -- two IP families; tests/real/test_dual_stack.py compares more of them with a real server ---------
+
+
+@pytest.fixture
+def dual(ask: Any) -> Any:
+    """A cluster with two ranges, of which that of IPv6 is the second."""
+    resource = ask.resource(SERVICECIDRS)
+    ranges = ("10.0.0.0/16", "fd00:10:96::/112")
+    ask.server.rewrite(
+        resource, "", "kubernetes", lambda old: replace(old, spec=replace(old.spec, cidrs=ranges))
+    )
+    return ask
+
+
+def families(spec: Any) -> tuple[Any, ...]:
+    """The policy, the families, and the family of each address."""
+    return spec.ipFamilyPolicy, spec.ipFamilies, tuple("6" if ":" in ip else "4" for ip in spec.clusterIPs)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, ("SingleStack", ("IPv4",), ("4",))),
+        ({"ipFamilies": ["IPv6"]}, ("SingleStack", ("IPv6",), ("6",))),
+        ({"ipFamilyPolicy": "PreferDualStack"}, ("PreferDualStack", ("IPv4", "IPv6"), ("4", "6"))),
+        (
+            {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6"]},
+            ("RequireDualStack", ("IPv6", "IPv4"), ("6", "4")),
+        ),
+        ({"clusterIP": "fd00:10:96::ffff"}, ("SingleStack", ("IPv6",), ("6",))),
+    ],
+)
+def test_a_service_has_an_address_of_each_of_its_families(
+    dual: Any, asked: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    made = dual.create("services", service("a", **asked)).spec
+    assert families(made) == expected
+    assert made.clusterIP == made.clusterIPs[0]
+    assert addresses(dual) == {"10.0.0.1": "kubernetes", **dict.fromkeys(made.clusterIPs, "a")}
+
+
+def test_a_service_gets_and_loses_its_second_address_by_its_policy(dual: Any) -> None:
+    first = dual.create("services", service("a")).spec.clusterIP
+
+    def change(policy: str) -> Any:
+        return dual.patch(
+            "services", "a", lambda old: replace(old, spec=replace(old.spec, ipFamilyPolicy=policy))
+        ).spec
+
+    both = change("RequireDualStack")
+    assert families(both) == ("RequireDualStack", ("IPv4", "IPv6"), ("4", "6"))
+    assert both.clusterIPs[0] == first
+    assert addresses(dual) == {"10.0.0.1": "kubernetes", **dict.fromkeys(both.clusterIPs, "a")}
+    one = change("SingleStack")
+    assert (families(one), one.clusterIPs) == (("SingleStack", ("IPv4",), ("4",)), (first,))
+    assert addresses(dual) == {"10.0.0.1": "kubernetes", first: "a"}
+
+
+def test_one_ipv6_address_is_one_address_however_it_is_written(dual: Any) -> None:
+    dual.create("services", service("a", clusterIP="fd00:10:96::9"))
+    said = dual.forbidden_error("services", service("b", clusterIP="fd00:10:96:0::9"))
+    assert "provided IP is already allocated" in said

@@ -8,36 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import IPv4Network, ip_address
+from ipaddress import IPv4Address, IPv6Address
 from itertools import chain
 from random import Random
 from typing import Any, ClassVar
 
 from steersman.api.generated.core_v1 import Service, ServicePort, ServiceSpec
+from steersman.api.ip_addresses import Network, parse_ip
 from steersman.server import status_errors
 from steersman.server.admission.plugin import Listers, Plugin
 from steersman.server.admission.service_ip_addresses import (
     IPADDRESSES,
     SERVICECIDRS,
+    cluster_ips,
     is_taken,
     service_networks,
 )
+from steersman.server.admission.service_ip_families import NONE, cluster_families, set_families
 from steersman.server.defaulting.missing_fields import put
 from steersman.server.server import AdmissionAttributes
 from steersman.server.storage.store import object_key
 
 CIDR = "10.0.0.0/16"
 FIRST_PORT, LAST_PORT = 30000, 32767
-NONE = "None"
-"""The cluster IP of a headless Service."""
-
-SINGLE, PREFER, REQUIRE = "SingleStack", "PreferDualStack", "RequireDualStack"
 
 
 def allocations_of(service: Service) -> tuple[tuple[str, Any], ...]:
     """The cluster IPs and node ports of a stored Service, each with its pool."""
     spec = service.spec
-    ips = [("ips", ip) for ip in spec.clusterIPs if ip and ip != NONE]
+    ips = [("ips", ip) for ip in cluster_ips(service)]
     ports = [("ports", port.nodePort) for port in spec.ports if port.nodePort]
     if spec.healthCheckNodePort:
         ports.append(("ports", spec.healthCheckNodePort))
@@ -46,12 +45,10 @@ def allocations_of(service: Service) -> tuple[tuple[str, Any], ...]:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAllocation(Plugin):
-    """Allocates cluster IPs and node ports, and sets the IP families.
-
-    differs: IPv4 only, whatever ranges ServiceCIDRs have.
-    """
+    """Allocates cluster IPs and node ports, and sets the IP families."""
 
     cidr: str = CIDR
+    """One range, or one of each IP family with a comma between them: where there is no ServiceCIDR."""
     first_port: int = FIRST_PORT
     last_port: int = LAST_PORT
 
@@ -69,12 +66,11 @@ class ServiceAllocation(Plugin):
             spec = put(spec, internalTrafficPolicy=None)
         allocator = _ServiceAllocator(self, listers, request)
         spec = allocator.families(spec, old.spec if old is not None else None)
-        if (
-            spec.type != "ExternalName"
-            and spec.clusterIP != NONE
-            and (old is None or not old.spec.clusterIPs)
-        ):
-            spec = allocator.address(spec)
+        if spec.type != "ExternalName" and spec.clusterIP != NONE:
+            if old is None or not old.spec.clusterIPs:
+                spec = allocator.addresses(spec)
+            else:
+                spec = allocator.second_address(spec, old.spec)
         spec = allocator.ports(spec, old.spec if old is not None else None)
         return put(new, spec=spec)
 
@@ -92,86 +88,69 @@ class _ServiceAllocator:
 
     def families(self, spec: ServiceSpec, old: ServiceSpec | None) -> ServiceSpec:
         """The spec with its IP families and family policy."""
-        if spec.type == "ExternalName":
-            return spec
-        if spec.clusterIP and not spec.clusterIPs:
-            spec = put(spec, clusterIPs=(spec.clusterIP,))
-        headless_without_selector = spec.clusterIP == NONE and not spec.selector
-        if spec.ipFamilyPolicy is None:
-            policy = old.ipFamilyPolicy if old is not None else None
-            spec = put(spec, ipFamilyPolicy=policy or (REQUIRE if headless_without_selector else SINGLE))
-        if not spec.ipFamilies:
-            families = tuple(_family(ip) for ip in spec.clusterIPs if ip and ip != NONE)
-            spec = put(spec, ipFamilies=families or ("IPv4",))
-        if headless_without_selector:
-            if len(spec.ipFamilies) < 2 and spec.ipFamilyPolicy != SINGLE:
-                other = "IPv6" if spec.ipFamilies[0] == "IPv4" else "IPv4"
-                spec = put(spec, ipFamilies=(*spec.ipFamilies, other))
-            return spec
-        errors = []
-        if spec.ipFamilyPolicy == REQUIRE:
-            errors.append(
-                status_errors.field_invalid(
-                    "spec.ipFamilyPolicy", REQUIRE, "this cluster is not configured for dual-stack services"
-                )
-            )
-        for i, family in enumerate(spec.ipFamilies):
-            if family != "IPv4":
-                errors.append(
-                    status_errors.field_invalid(
-                        f"spec.ipFamilies[{i}]", family, "not configured on this cluster"
-                    )
-                )
+        spec, errors = set_families(spec, old, cluster_families(self.listers, self.pools.cidr))
         if errors:
             raise self._invalid(errors)
         return spec
 
-    def address(self, spec: ServiceSpec) -> ServiceSpec:
-        """The spec with the requested cluster IP, or a free one."""
-        requested_ip = spec.clusterIPs[0] if spec.clusterIPs else ""
-        networks = service_networks(self.listers, self.pools.cidr)
+    def addresses(self, spec: ServiceSpec) -> ServiceSpec:
+        """The spec with a cluster IP of each of its families: the requested one, or a free one."""
+        ips = [
+            self._address(spec, family, spec.clusterIPs[i] if i < len(spec.clusterIPs) else "")
+            for i, family in enumerate(spec.ipFamilies)
+        ]
+        # Validation refuses two fields that do not match.
+        return put(spec, clusterIP=spec.clusterIP if spec.clusterIPs else ips[0], clusterIPs=tuple(ips))
+
+    def second_address(self, spec: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
+        """The spec with a second cluster IP, where it has become dual-stack."""
+        if len(old.ipFamilies) != 1 or len(spec.ipFamilies) != 2:
+            return spec
+        requested_ip = spec.clusterIPs[1] if len(spec.clusterIPs) > 1 else ""
+        return put(
+            spec, clusterIPs=(spec.clusterIPs[0], self._address(spec, spec.ipFamilies[1], requested_ip))
+        )
+
+    def _address(self, spec: ServiceSpec, family: str, requested_ip: str) -> str:
+        networks = service_networks(self.listers, self.pools.cidr, family)
         if not requested_ip:
             found = (ip for network in networks if (ip := self._free_ip(network)))
             if not (ip := next(found, "")):
                 raise status_errors.internal(
                     f'failed to allocate a serviceIP for Service "{self._name}": range is full'
                 )
-            return put(spec, clusterIP=ip, clusterIPs=(ip,))
+            return ip
         reason = self._ip_error(requested_ip, networks)
         if reason:
             detail = f"failed to allocate IP {requested_ip}: {reason}"
             raise self._invalid(
                 [status_errors.field_invalid("spec.clusterIPs", list(spec.clusterIPs), detail)]
             )
-        return spec
+        return requested_ip
 
-    def _free_ip(self, network: IPv4Network) -> str:
+    def _free_ip(self, network: Network) -> str:
         """A free address of a range; none if it is full."""
-        size = network.num_addresses - 2
+        # The last address of an IPv4 range is its broadcast address.
+        size = network.num_addresses - (2 if network.version == 4 else 1)
         if size < 1:
             return ""
-        base = int(network.network_address) + 1
+        first = network.network_address + 1
 
         def free(offset: int) -> bool:
-            ip = str(ip_address(base + offset))
+            ip = str(first + offset)
             return not self.listers.allocated_to("ips", ip) and self.listers.get(IPADDRESSES, "", ip) is None
 
         offset = _free_offset(self.listers.random, _lower_band_size(size, 256, 16, 16), size, free)
-        return str(ip_address(base + offset)) if offset is not None else ""
+        return str(first + offset) if offset is not None else ""
 
-    def _ip_error(self, requested_ip: str, networks: tuple[IPv4Network, ...]) -> str:
-        try:
-            address = ip_address(requested_ip)
-        except ValueError:
+    def _ip_error(self, requested_ip: str, networks: tuple[Network, ...]) -> str:
+        address = parse_ip(requested_ip)
+        if address is None:
             return ""  # validation refuses a malformed address
-        if not any(
-            address in network and address not in (network.network_address, network.broadcast_address)
-            for network in networks
-        ):
+        if not any(_is_usable(address, network) for network in networks):
             return "the provided network does not match the current range"
-        taken = self._is_others("ips", requested_ip) or is_taken(
-            self.listers, requested_ip, self.request.namespace, self._name
-        )
+        ip = str(address)
+        taken = self._is_others("ips", ip) or is_taken(self.listers, ip, self.request.namespace, self._name)
         return "provided IP is already allocated" if taken else ""
 
     def ports(self, spec: ServiceSpec, old: ServiceSpec | None) -> ServiceSpec:
@@ -268,8 +247,11 @@ def _free_offset(random: Random, low: int, size: int, free: Callable[[int], bool
     return None
 
 
-def _family(ip: str) -> str:
-    return "IPv6" if ":" in ip else "IPv4"
+def _is_usable(address: IPv4Address | IPv6Address, network: Network) -> bool:
+    """Whether an address of a range may be a cluster IP."""
+    if address not in network or address == network.network_address:
+        return False
+    return network.version == 6 or address != network.broadcast_address
 
 
 # -- updates ----------------------------------------------------------------------------------

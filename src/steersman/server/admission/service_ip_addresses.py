@@ -7,13 +7,12 @@ it in the same way. So the server itself leaks none; what clients do to them is 
 from __future__ import annotations
 
 from functools import lru_cache
-from ipaddress import IPv4Network
 
 from steersman.api.conditions import is_condition_true
 from steersman.api.generated.core_v1 import Service
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.networking_v1 import IPAddress, IPAddressSpec, ParentReference
-from steersman.api.ip_addresses import canonical_ip, parse_cidr
+from steersman.api.ip_addresses import Network, canonical_ip, parse_cidr
 from steersman.server.admission.plugin import Listers
 from steersman.server.registry.object_meta import meta_for_create
 from steersman.server.server import Server
@@ -30,28 +29,28 @@ ALLOCATOR = "ipallocator.k8s.io"
 # -- ranges -----------------------------------------------------------------------------------
 
 
-def service_networks(listers: Listers, default: str) -> tuple[IPv4Network, ...]:
-    """The IPv4 ranges of the ServiceCIDRs that are ready; the default range where there is no ServiceCIDR at all."""
+def service_networks(listers: Listers, default: str, family: str) -> tuple[Network, ...]:
+    """The ranges of one IP family of the ServiceCIDRs that are ready; the default one where there is no ServiceCIDR at all."""
     cidrs = listers.list(SERVICECIDRS)
     if not cidrs:
-        return (ipv4_network(default),)
+        return tuple(network(text) for text in default.split(",") if family_of(text) == family)
     texts = (
         text
         for cidr in cidrs
         if cidr.metadata.deletionTimestamp is None and is_condition_true(cidr.status.conditions, "Ready")
         for text in cidr.spec.cidrs
-        if ":" not in text
+        if family_of(text) == family
     )
-    return tuple(map(ipv4_network, dict.fromkeys(texts)))
+    return tuple(map(network, dict.fromkeys(texts)))
 
 
 @lru_cache(maxsize=64)
-def ipv4_network(cidr: str) -> IPv4Network:
-    """A range of IPv4 addresses. Raises ValueError for anything else."""
-    network = parse_cidr(cidr)
-    if not isinstance(network, IPv4Network):
-        raise ValueError(f"{cidr} is not an IPv4 range")
-    return network
+def network(cidr: str) -> Network:
+    """A range of addresses. Raises ValueError for anything else."""
+    found = parse_cidr(cidr)
+    if found is None:
+        raise ValueError(f"{cidr} is not a CIDR")
+    return found
 
 
 # -- objects ----------------------------------------------------------------------------------
@@ -98,7 +97,7 @@ def is_parent(address: IPAddress, namespace: str, name: str) -> bool:
 
 
 def family_of(ip: str) -> str:
-    """The IP family of an address in canonical form."""
+    """The IP family of an address or a CIDR."""
     return "IPv6" if ":" in ip else "IPv4"
 
 

@@ -22,9 +22,13 @@ def is_headless(spec: v1.ServiceSpec) -> bool:
 def validate_requested_ips(errors: FieldErrors, spec: v1.ServiceSpec, old: v1.ServiceSpec | None) -> None:
     """Validates the requested cluster IPs and families, before any are allocated, against the family policy."""
     before = len(errors)
-    _validate_cluster_ips(errors, spec, () if old is None else old.clusterIPs)
-    if len(errors) > before:
-        return
+    validate_cluster_ip_fields(errors, spec, () if old is None else old.clusterIPs)
+    if len(errors) == before:
+        validate_family_policy(errors, spec, old)
+
+
+def validate_family_policy(errors: FieldErrors, spec: v1.ServiceSpec, old: v1.ServiceSpec | None) -> None:
+    """Validates the family policy against the number of cluster IPs and families."""
     path = "spec.ipFamilyPolicy"
     policy = spec.ipFamilyPolicy or (old.ipFamilyPolicy if old is not None else None)
     if policy is None:
@@ -43,7 +47,7 @@ def validate_requested_ips(errors: FieldErrors, spec: v1.ServiceSpec, old: v1.Se
             errors.invalid(path, policy, message.format("IP families"))
 
 
-def _validate_cluster_ips(errors: FieldErrors, spec: v1.ServiceSpec, existing: tuple[str, ...]) -> None:
+def validate_cluster_ip_fields(errors: FieldErrors, spec: v1.ServiceSpec, existing: tuple[str, ...]) -> None:
     """Validates the cluster IPs against the families. ``existing`` IPs may have a legacy form."""
     ips, path = spec.clusterIPs, "spec.clusterIPs"
     if spec.clusterIP:

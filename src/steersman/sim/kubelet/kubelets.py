@@ -37,7 +37,7 @@ from steersman.sim.kubelet.pod_lifecycle import (
     request_stop,
 )
 from steersman.sim.kubelet.pod_plan import KubeletSettings, PodPlan, plan
-from steersman.sim.kubelet.status import render, resume
+from steersman.sim.kubelet.status import pod_ips, render, resume
 from steersman.sim.loop import background
 
 if TYPE_CHECKING:
@@ -235,12 +235,9 @@ class Kubelets:
                 self._unmount(local_pod)
             self._local_pods[key] = _LocalPod(pod)
             # All pods of the first list are here before one of them is started.
-            if (
-                pod.status.podIP
-                and not pod.spec.hostNetwork
-                and pod.status.phase not in ("Succeeded", "Failed")
-            ):
-                self._addresses.reserve(pod.metadata.uid, pod.status.podIP)
+            ips = pod_ips(pod.status)
+            if ips and not pod.spec.hostNetwork and pod.status.phase not in ("Succeeded", "Failed"):
+                self._addresses.reserve(pod.metadata.uid, ips)
         elif local_pod.pod.metadata.resourceVersion == pod.metadata.resourceVersion:
             return  # our own write
         else:
@@ -428,13 +425,14 @@ class Kubelets:
             run = begin(intended, now)
         if intended.volumes and not has_started(run):
             run = run._replace(mounted=math.inf)
-        if run.ip:
+        if run.ips:
             return run
         machine = self._machines[pod.spec.nodeName]
         if intended.host_network:
-            return run._replace(ip=machine.address)
-        cidr = machine.node.spec.podCIDR if machine.node is not None else ""
-        return run._replace(ip=self._addresses.allocate(pod.metadata.uid, cidr))
+            return run._replace(ips=(machine.address,))
+        node = machine.node
+        cidrs = (node.spec.podCIDRs or (node.spec.podCIDR,)) if node is not None else ()
+        return run._replace(ips=self._addresses.allocate(pod.metadata.uid, cidrs))
 
     def _volume_manager(self) -> VolumeManager:
         if self._volumes is None:

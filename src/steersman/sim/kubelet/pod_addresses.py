@@ -1,8 +1,8 @@
-"""Addresses of simulated pods: of the CIDR of their node, each used by one pod at a time."""
+"""Addresses of simulated pods: one of each CIDR of their node, each used by one pod at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from types import MappingProxyType
 from typing import Any
@@ -53,37 +53,41 @@ class PodAddresses:
     def __init__(self) -> None:
         self._pods: dict[str, str] = {}
         """The uid of the pod by its address."""
-        self._addresses: dict[str, str] = {}
-        """The address of a pod by its uid."""
+        self._addresses: dict[str, tuple[str, ...]] = {}
+        """The addresses of a pod by its uid: one of each IP family of its node."""
         self._ranges: dict[str, _Range | None] = {}
         """By CIDR; None for a malformed one."""
         self._without_cidr = 0
 
-    def allocate(self, uid: str, cidr: str) -> str:
-        """The address of a pod: the one it has, or a free one of its node's CIDR."""
-        address = self._addresses.get(uid) or self._of_cidr(cidr)
-        if not address:
-            self._without_cidr += 1
-            address = _written(_WITHOUT_CIDR + self._without_cidr)
-        self._use(uid, address)
-        return address
+    def allocate(self, uid: str, cidrs: Sequence[str]) -> tuple[str, ...]:
+        """The addresses of a pod: those it has, or a free one of each of its node's CIDRs."""
+        addresses = self._addresses.get(uid)
+        if addresses is None:
+            first = self._of_cidr(cidrs[0]) if cidrs else ""
+            if not first:
+                self._without_cidr += 1
+                first = _written(_WITHOUT_CIDR + self._without_cidr)
+            addresses = (first, *filter(None, map(self._of_cidr, cidrs[1:])))
+            self._use(uid, addresses)
+        return addresses
 
-    def reserve(self, uid: str, address: str) -> None:
-        """Marks the address of a pod that had one before as used."""
-        found = parse_ip(address)
+    def reserve(self, uid: str, addresses: Sequence[str]) -> None:
+        """Marks the addresses of a pod that had some before as used."""
+        found = parse_ip(addresses[0])
         if isinstance(found, IPv4Address) and 0 < int(found) - _WITHOUT_CIDR < 12 << 16:
             self._without_cidr = max(self._without_cidr, int(found) - _WITHOUT_CIDR)
-        self._use(uid, address)
+        self._use(uid, tuple(addresses))
 
     def release(self, uid: str) -> None:
-        """Marks the address of a pod as free, once its containers have ended."""
-        address = self._addresses.pop(uid, None)
-        if address is not None and self._pods.get(address) == uid:
-            del self._pods[address]
+        """Marks the addresses of a pod as free, once its containers have ended."""
+        for address in self._addresses.pop(uid, ()):
+            if self._pods.get(address) == uid:
+                del self._pods[address]
 
-    def _use(self, uid: str, address: str) -> None:
-        self._addresses[uid] = address
-        self._pods[address] = uid
+    def _use(self, uid: str, addresses: tuple[str, ...]) -> None:
+        self._addresses[uid] = addresses
+        for address in addresses:
+            self._pods[address] = uid
 
     def _of_cidr(self, cidr: str) -> str:
         """A free address of a CIDR; empty where there is none."""

@@ -61,7 +61,8 @@ class PodRun(NamedTuple):
     accepted: float
     inits: tuple[ContainerRun, ...]
     mains: tuple[ContainerRun, ...]
-    ip: str = ""
+    ips: tuple[str, ...] = ()
+    """One of each IP family of its node, the primary one first."""
     mounted: float = -math.inf
     """When its volumes were mounted: before it was accepted where it has none, and never while it waits for some."""
     stop_requested: float | None = None

@@ -35,7 +35,7 @@ def render(pod: v1.Pod, plan: PodPlan, run: PodRun, now: float, wall: Wall, host
     old = pod.status
     phase = phase_of(plan, run)
     running = run.terminated or now >= starts_at(plan, run)
-    ip = "" if not running or not run.ip else run.ip
+    ips = run.ips if running else ()
     return replace(
         old,
         phase=phase,
@@ -45,8 +45,8 @@ def render(pod: v1.Pod, plan: PodPlan, run: PodRun, now: float, wall: Wall, host
         observedGeneration=pod.metadata.generation,
         hostIP=host,
         hostIPs=(v1.HostIP(ip=host),),
-        podIP=ip,
-        podIPs=(v1.PodIP(ip=ip),) if ip else (),
+        podIP=ips[0] if ips else "",
+        podIPs=tuple([v1.PodIP(ip=ip) for ip in ips]),
         conditions=_conditions(pod, plan, run, now, wall, phase),
         initContainerStatuses=tuple(
             [_container(pod, plan, run, *each, now, wall) for each in zip(plan.inits, run.inits, strict=True)]
@@ -269,6 +269,11 @@ def _id(pod: v1.Pod, container_plan: ContainerPlan, number: int) -> str:
 # -- reading back -----------------------------------------------------------------------------
 
 
+def pod_ips(status: v1.PodStatus) -> tuple[str, ...]:
+    """The addresses that a status has, the primary one first."""
+    return tuple([each.ip for each in status.podIPs]) or ((status.podIP,) if status.podIP else ())
+
+
 def resume(pod: v1.Pod, plan: PodPlan, now: float, instant: Callable[[datetime], float]) -> PodRun:
     """Read the state of a pod back from its status. Containers in back-off are restarted now."""
     status = pod.status
@@ -288,7 +293,7 @@ def resume(pod: v1.Pod, plan: PodPlan, now: float, instant: Callable[[datetime],
                 for container_plan in plan.mains
             ]
         ),
-        ip=status.podIP,
+        ips=pod_ips(status),
         terminated=status.phase in ("Succeeded", "Failed"),
         reason=status.reason,
     )
