@@ -54,6 +54,18 @@ def test_a_scenario_is_found_by_name_or_by_file(tmp_path: Path) -> None:
         find(str(tmp_path / "other.yaml"))
 
 
+def test_a_cluster_may_have_flags_and_devices() -> None:
+    flags = "{legacy-service-account-token-clean-up-period: 24h, terminated-pod-gc-threshold: 2}"
+    found = load(f"cluster: {{dra: true, flags: {flags}}}\nsteps: [settle]\n")
+    assert found.dra
+    assert found.flags == {
+        "legacy-service-account-token-clean-up-period": 86400.0,
+        "terminated-pod-gc-threshold": 2,
+    }
+    with pytest.raises(InvalidScenario, match="no controller has the flag frob"):
+        load("cluster: {flags: {frob: 1}}\nsteps: [settle]\n")
+
+
 def test_what_happened_is_what_is_written(cluster: Cluster) -> None:
     written("""
   - until: deployment/web

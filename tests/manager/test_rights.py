@@ -99,9 +99,11 @@ def test_whatever_happens_in_a_scenario_nobody_is_refused() -> None:
                 1,
                 nodes=scenario.nodes,
                 controllers=scenario.selected_controllers,
+                flags=scenario.flags,
                 gates=dict.fromkeys(scenario.gates, True),
                 settings=scenario.settings,
                 cloud=scenario.cloud_provider(),
+                dra=scenario.dra,
             ) as cluster,
             heard.at(cluster),
         ):

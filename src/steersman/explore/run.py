@@ -75,11 +75,13 @@ def run(
             seed,
             nodes=scenario.nodes,
             controllers=scenario.selected_controllers,
+            flags=scenario.flags,
             gates=dict.fromkeys(scenario.gates, True),
             faults=(Recording(record), *scenario.latency, *faults),
             shuffle=seed != 0,
             settings=scenario.settings,
             cloud=provider,
+            dra=scenario.dra,
         )
         before = snapshot(cluster.world.server)
         try:

@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from steersman.cloud.local import LocalProvider
 from steersman.controllers import CONTROLLERS
 from steersman.explore.matching import short
 from steersman.explore.steps import InvalidScenario, Step, StepFailed, Timing, read, seconds
-from steersman.intent.controller import Controller
+from steersman.intent.controller import Controller, Flag
 from steersman.intent.gates import GATES
 from steersman.sim.faults.requests import RequestLatency
 from steersman.sim.kubelet import KubeletSettings
@@ -52,7 +52,7 @@ __all__ = (
 NODE_LIFECYCLE = "node-lifecycle-controller"
 PACKAGE = "steersman.explore.scenarios"
 FIELDS = ("name", "description", "cluster", "tolerance", "steps")
-CLUSTER = ("nodes", "controllers", "feature-gates", "kubelets", "write-latency", "cloud")
+CLUSTER = ("nodes", "controllers", "flags", "feature-gates", "kubelets", "write-latency", "cloud", "dra")
 CLOUD = ("routes", "instances")
 """The parts of the cloud provider that a scenario may ask for; each cluster has load balancers."""
 
@@ -68,6 +68,10 @@ class Scenario(msgspec.Struct, frozen=True):
     """Names of the controllers that run; empty: all."""
     gates: tuple[str, ...] = ()
     """Feature gates that are on, besides those that are on by default."""
+    flags: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Flags of the controllers that differ from their defaults."""
+    dra: bool = False
+    """Whether nodes have simulated devices, and ResourceClaims are allocated."""
     kubelets: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Timing of the kubelets: fields of `steersman.sim.kubelet.KubeletSettings`."""
     latency: tuple[RequestLatency, ...] = ()
@@ -134,6 +138,7 @@ def load(text: str, path: str = "") -> Scenario:
             name.replace("-", "_"): seconds(value) for name, value in cluster.get("kubelets", {}).items()
         }
         latency = write_latency(cluster.get("write-latency", ()))
+        flags = dict(_flags(cluster.get("flags") or {}))
     except InvalidScenario as error:
         raise InvalidScenario(f"{where}: {error}") from None
     controllers = tuple(cluster.get("controllers", ()))
@@ -156,6 +161,8 @@ def load(text: str, path: str = "") -> Scenario:
         nodes=int(cluster.get("nodes", 3)),
         controllers=controllers,
         gates=gates,
+        flags=flags,
+        dra=bool(cluster.get("dra", False)),
         kubelets=kubelets,
         latency=latency,
         tolerance=given.get("tolerance") or {},
@@ -177,6 +184,17 @@ def write_latency(given: object) -> tuple[RequestLatency, ...]:
         return (RequestLatency(minimum, maximum),)
     except ValueError as error:
         raise InvalidScenario(f"write latency: {error}") from None
+
+
+def _flags(given: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Parse flags of controllers; those with a duration take one, such as ``24h``. Raises `InvalidScenario`."""
+    known = {flag.name: flag for each in CONTROLLERS for flag in each.flags}
+    known |= {each.workers.name: each.workers for each in CONTROLLERS if isinstance(each.workers, Flag)}
+    for name, value in given.items():
+        flag = known.get(name)
+        if flag is None:
+            raise InvalidScenario(f"no controller has the flag {name}")
+        yield name, seconds(value) if isinstance(flag.default, float) else value
 
 
 def _only(where: str, given: object, known: Sequence[str]) -> None:
