@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +10,7 @@ from msgspec.structs import replace
 from steersman.api.errors import NotFound, ServerError
 from steersman.api.kinds import PODS, Condition, Object, ObjectMeta, Pod, PodSpec, PodStatus, Toleration
 from steersman.api.kinds.nodes import Node, NodeSpec, Taint
-from steersman.api.scheme import Key, kind_of
+from steersman.api.scheme import Key
 from steersman.controllers.tainteviction import (
     DELETIONS,
     LATENCY,
@@ -20,16 +19,16 @@ from steersman.controllers.tainteviction import (
     toleration_time,
     used_tolerations,
 )
-from steersman.intent.actions import Action, Address, Delete, Emit, Patch, Read
-from steersman.intent.controller import Change
+from steersman.intent.actions import Address, Delete, Emit, Patch, Read
 from steersman.intent.metrics import Measure
 from steersman.intent.settings import Settings
-from steersman.intent.verdict import Rest, Verdict, Wake
+from steersman.intent.verdict import Rest, Wake
 from steersman.manager.controller_selection import select
 from steersman.testing.cluster import Cluster
-from steersman.testing.decision_driver import USUAL, Answers, StaticCaches, walk
+from steersman.testing.decision_driver import StaticCaches, walk
+from tests.harness.rounds import NOW
+from tests.harness.rounds import Rounds as ControllerRounds
 
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FOREVER = -1
 """The number by which upstream's rows mean a toleration without tolerationSeconds."""
 MARKING, CANCELLING = "Marking for deletion Pod", "Cancelling deletion of Pod"
@@ -51,78 +50,11 @@ def node(*taints: int, name: str = "n") -> Node:
     return Node(metadata=ObjectMeta(name=name), spec=NodeSpec(taints=made))
 
 
-class Rounds:
-    """The controller's rounds on caches that are changed by hand; deleted pods stay, as if they terminated."""
+class Rounds(ControllerRounds):
+    """The rounds of the controller; deleted pods stay, as if they terminated."""
 
     def __init__(self, *objects: Object) -> None:
-        self.now = NOW
-        self.actions: list[Action[Any]] = []
-        self.answers: Answers | None = None
-        self.verdicts: dict[Key, Verdict] = {}
-        self._caches = StaticCaches(controller)
-        self._due: dict[Key, datetime] = {}
-        for obj in objects:
-            self.put(obj)
-
-    def put(self, obj: Any) -> None:
-        """Shows a new or changed object, and runs the rounds of it."""
-        cache = self._caches[kind_of(obj)]
-        old = cache.get(obj.key)
-        self._caches.put(obj)
-        self._changed(Change(old, obj))
-
-    def remove(self, obj: Any) -> None:
-        self._caches.remove(obj)
-        self._changed(Change(obj, None))
-
-    def advance(self, seconds: float) -> None:
-        """Lets time pass and runs the rounds that are due."""
-        until = self.now + timedelta(seconds=seconds)
-        while self._due and min(self._due.values()) <= until:
-            key = min(self._due, key=lambda each: self._due[each])
-            self.now = self._due.pop(key)
-            self.round(key)
-        self.now = until
-
-    def round(self, key: Key) -> None:
-        seen = controller.see(self._caches, key)
-        if seen is None:
-            return
-        answers = self.answers
-        _, verdict = walk(controller.decide(seen, self.now), answers or self._live, recorded=self.actions)
-        self.verdicts[key] = verdict
-        if isinstance(verdict, Wake):
-            self._due[key] = self.now + verdict.after
-
-    @property
-    def writes(self) -> list[str]:
-        """The patched and deleted pods, in order."""
-        words = {Patch: "patch", Delete: "delete"}
-        return [
-            f"{words[type(each)]} {each.target.key.name}"
-            for each in self.actions
-            if isinstance(each, Patch | Delete)
-        ]
-
-    @property
-    def deleted(self) -> list[str]:
-        return [each.target.key.name for each in self.actions if isinstance(each, Delete)]
-
-    @property
-    def events(self) -> list[str]:
-        return [each.message for each in self.actions if isinstance(each, Emit)]
-
-    def _live(self, action: Action[Any]) -> Any:
-        if isinstance(action, Read):
-            found = self._caches[PODS].get(action.target.key)
-            return NotFound("no such pod") if found is None else found
-        return USUAL
-
-    def _changed(self, change: Change[Any]) -> None:
-        for watch in controller.watches:
-            if watch.kind.resource == kind_of(change.obj).resource:
-                for key in watch.to(self._caches, change):
-                    self.round(key)
+        super().__init__(controller, *objects)
 
 
 EVICTED = ["patch p", "delete p"]

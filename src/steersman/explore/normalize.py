@@ -3,7 +3,7 @@
 Removed is whatever differs between any two runs: UIDs, resource versions, times, and the random and hashed parts of names.
 The ReplicaSet of a Deployment is named after its revision (``web@2``), and so is a ControllerRevision of a DaemonSet; a
 generated pod is named after its owner (``web@2-*``, ``job-*``, ``job-3-*``), also in references and event messages. An
-EndpointSlice is named after its Service.
+EndpointSlice is named after its Service, a ResourceClaim made from a template after its pod.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ class Names:
             self._learn(document["metadata"])
         for document in found.get("controllerrevisions", ()):
             self._learn_revision(document["metadata"], document["revision"])
+        for document in found.get("resourceclaims", ()):
+            if prefix := document["metadata"].get("generateName"):
+                self._aliases[document["metadata"]["name"]] = f"{prefix}*"
         # Deleted objects are known from the events about them.
         regarded = [document.get("involvedObject", {}) for document in found.get("events", ())]
         plain = [document["metadata"]["name"] for document in found.get("replicationcontrollers", ())]
@@ -204,7 +207,7 @@ def _plain(value: Any, names: Names, at: str = "") -> Any:
             plain.sort(key=lambda volume: str(volume["name"]))
         return _conditions(plain) if at == "conditions" else plain
     if isinstance(value, str):
-        if at in ("name", "generateName"):
+        if at in ("name", "generateName", "resourceClaimName"):
             return "kube-api-access-*" if _ACCESS.match(value) else names.name(value)
         if at == "message":
             return names.text(value)

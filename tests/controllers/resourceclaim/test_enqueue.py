@@ -153,8 +153,8 @@ def test_a_change_of_a_pod(found: Pod, deleted: bool, keys: list[str]) -> None:
         (pod(BY_TEMPLATE, statuses=MADE), claim("p"), []),
         (pod(BY_TEMPLATE, statuses=MADE), claim("p", status=ALLOCATION), []),
         (pod(BY_TEMPLATE, statuses=MADE, node="n"), claim("p"), []),
-        (pod(BY_TEMPLATE, statuses=MADE, node="n"), claim("p", status=ALLOCATION), ["d:pod/p"]),
-        (pod(BY_NAME, node="n"), claim(status=ALLOCATION), ["d:pod/p"]),
+        (pod(BY_TEMPLATE, statuses=MADE, node="n"), claim("p", status=ALLOCATION), ["d:claim/made"]),
+        (pod(BY_NAME, node="n"), claim(status=ALLOCATION), ["d:claim/made"]),
         (
             pod(BY_NAME, node="n"),
             claim(
@@ -196,7 +196,7 @@ OTHER = pod(BY_TEMPLATE, name="fake-1", namespace="tmp")
         ),
         ((pod(BY_NAME),), TEMPLATE, []),
         ((), claim(), ["d:claim/made"]),
-        ((pod(BY_NAME, node="n"),), claim(status=ALLOCATION), ["d:claim/made", "d:pod/p"]),
+        ((pod(BY_NAME, node="n"),), claim(status=ALLOCATION), ["d:claim/made", "d:claim/made"]),
         ((pod(BY_NAME, node="n"),), claim(), ["d:claim/made"]),
     ],
 )

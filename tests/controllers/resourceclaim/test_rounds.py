@@ -558,12 +558,26 @@ ALLOCATED = claim(template=True, allocated=True)
         ((BOUND, ALLOCATED), False, ["reserved p"]),
         ((BOUND_MEMBER, pod_group(BY_TEMPLATE), ALLOCATED), True, ["reserved g"]),
         ((BOUND_MEMBER, ALLOCATED), False, ["reserved p"]),
-        ((BOUND, claim("q", template=True, allocated=True)), False, ["reserved q p"]),
+        (
+            (BOUND, pod(name="q"), claim("q", template=True, allocated=True)),
+            False,
+            ["reserved q p"],
+        ),
+        ((BOUND, claim("q", template=True, allocated=True)), False, ["read pods q", "reserved p"]),
         ((BOUND, claim("p", template=True, allocated=True)), False, []),
         ((BOUND_MEMBER, pod_group(BY_TEMPLATE), claim("group:g", template=True, allocated=True)), True, []),
+        ((BOUND_MEMBER, ALLOCATED), True, []),
         ((BOUND, POD_CLAIM), False, []),
         ((pod(BY_TEMPLATE, statuses=(MADE,)), ALLOCATED), False, []),
-        ((replace(BOUND, status=replace(BOUND.status, phase="Succeeded")), ALLOCATED), False, []),
+        # Upstream reserves and releases it without end.
+        (
+            (
+                pod(PodResourceClaim(name="gpu", resourceClaimName="made"), node="n", phase="Succeeded"),
+                claim(owner=None, allocated=True),
+            ),
+            False,
+            [],
+        ),
         ((pod(PodResourceClaim(name="gpu", resourceClaimName="made"), node="n"),), False, []),
         (
             (
@@ -578,17 +592,27 @@ ALLOCATED = claim(template=True, allocated=True)
 def test_allocated_claims_are_reserved_for_a_pod_with_a_node(
     objects: tuple[Object, ...], groups: bool, writes: list[str]
 ) -> None:
-    reserved = Round("pod/p", *objects, template(), groups=groups)
+    reserved = Round("claim/made", *objects, template(), groups=groups)
     assert (reserved.writes, reserved.error) == (writes, None)
 
 
 def test_a_claim_that_the_group_lost_is_not_reserved() -> None:
-    lost = Round(
-        "pod/p", BOUND_MEMBER, pod_group(BY_TEMPLATE), claim(owner=None, allocated=True), groups=True
-    )
-    assert isinstance(lost.error, InvalidSpec)
-    assert "neither Pod nor PodGroup g is the owner" in str(lost.error)
-    assert lost.writes == []
+    lost = claim(owner=None, allocated=True)
+    left = Round("claim/made", BOUND_MEMBER, pod_group(BY_TEMPLATE), lost, groups=True)
+    assert left.writes == []
+
+
+def test_the_pods_of_a_group_are_one_reservation() -> None:
+    other = pod(BY_TEMPLATE, name="q", node="n", group="g", statuses=(MADE,))
+    shared = claim(owner=OF_GROUP, allocated=True)
+    reserved = Round("claim/made", BOUND_MEMBER, other, pod_group(BY_TEMPLATE), shared, groups=True)
+    assert reserved.writes == ["reserved g"]
+
+
+def test_a_claim_is_not_deallocated_when_another_pod_needs_it() -> None:
+    own = PodResourceClaim(name="gpu", resourceClaimName="made")
+    shared = claim("q", owner=None, allocated=True, protected=True)
+    assert Round("claim/made", pod(own, node="n"), shared).writes == ["read pods q", "reserved p"]
 
 
 def test_the_spec_of_a_template_from_the_embedded_server_is_a_struct() -> None:

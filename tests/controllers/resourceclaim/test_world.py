@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.api.kinds.devices import DELETE_PROTECTION, POD_CLAIM_NAME
-from steersman.sim.faults import CrashAfterWrite
+from steersman.sim.faults.crashes import CrashAfterWrite
 from steersman.testing.cluster import Cluster
 
 ALONE = ("resourceclaim-controller", "garbage-collector-controller")
@@ -186,3 +186,44 @@ def test_a_manager_that_stops_between_claim_and_status_makes_one_claim() -> None
         cluster.apply(pod())
         cluster.settle()
         assert claims(cluster) == [made_for(cluster, "p")]
+
+
+def test_the_pods_of_a_group_share_its_claim() -> None:
+    gates = {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
+    with Cluster(seed=28, nodes=0, controllers=ALONE, gates=gates) as cluster:
+        cluster.apply(TEMPLATE)
+        cluster.apply(
+            {
+                "apiVersion": "scheduling.k8s.io/v1alpha2",
+                "kind": "PodGroup",
+                "metadata": {"name": "gang"},
+                "spec": {
+                    "schedulingPolicy": {"basic": {}},
+                    "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}],
+                },
+            }
+        )
+        for name in ("p", "q"):
+            member = pod(name, "n")
+            member["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
+            cluster.apply(member)
+        cluster.settle()
+        (name,) = claims(cluster)
+        assert name.startswith("gang-gpu-")
+        assert [made_for(cluster, each) for each in ("p", "q")] == [name, name]
+        allocate(cluster, name)
+        cluster.settle()
+        assert reserved(cluster, name) == ["gang"]
+
+
+def test_what_drivers_say_of_a_device_goes_with_its_allocation() -> None:
+    with Cluster(seed=29, nodes=0, controllers=ALONE) as cluster:
+        cluster.apply(SHARED)
+        cluster.apply(pod(resourceClaimName="shared"))
+        allocate(cluster, "shared", "p")
+        device = {"driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0", "data": {"a": 1}}
+        cluster.patch("resourceclaim", "shared", {"status": {"devices": [device]}}, subresource="status")
+        assert len(cluster.get("resourceclaim", "shared").status.devices) == 1
+        cluster.delete("pod", "p", grace=0)
+        cluster.settle()
+        assert cluster.get("resourceclaim", "shared").status.devices == ()

@@ -2,10 +2,9 @@
 
 A round is about a pod, a PodGroup or a claim:
 
-- A pod or PodGroup gets the claims that it names by a template; its status shows their names. A pod that was bound
-  without the scheduler also gets its allocated claims reserved.
-- A claim loses the reservations of consumers that are gone. The last one deallocates it; a claim that was made for a
-  pod is then deleted.
+- A pod or PodGroup gets the claims that it names by a template; its status shows their names.
+- A claim loses the reservations of consumers that are gone, and gets those of pods that were bound without the
+  scheduler. The last one that goes deallocates the claim; a claim that was made for a pod is then deleted.
 """
 
 from __future__ import annotations
@@ -21,17 +20,16 @@ from steersman.api.kinds.devices import (
     RESOURCECLAIMS,
     RESOURCECLAIMTEMPLATES,
     ResourceClaim,
+    ResourceClaimConsumerReference,
 )
 from steersman.api.kinds.podgroups import PODGROUPS
 from steersman.api.resource_claims import Consumer, claim_names
 from steersman.api.scheme import Key, kind_of
 from steersman.controllers.resourceclaim.enqueue import (
     BY_CLAIM,
-    BY_GROUP,
     BY_TEMPLATE,
     Memory,
     by_claim,
-    by_group,
     by_template,
     claim_changed,
     group_changed,
@@ -43,12 +41,18 @@ from steersman.controllers.resourceclaim.metrics import METRICS
 from steersman.controllers.resourceclaim.reservations import (
     ReservedClaim,
     is_done,
+    needs_reservation,
     owning_pod,
-    release_claim,
-    reserve_claims,
+    sync_reservations,
 )
 from steersman.controllers.resourceclaim.templates import Config, ConsumerClaims, create_claims, record_names
-from steersman.controllers.shared.indexes import BY_CONTROLLER, by_controller, controlled_by
+from steersman.controllers.shared.indexes import (
+    BY_CONTROLLER,
+    BY_POD_GROUP,
+    by_controller,
+    by_pod_group,
+    controlled_by,
+)
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, memory_of
 from steersman.intent.metrics import Measure
 from steersman.intent.settings import DEFAULTS
@@ -85,7 +89,23 @@ def observe_claim(caches: Caches, claim: ResourceClaim, config: Config) -> Reser
         {name: group for name, group in groups.items() if group is not None},
         frozenset(deleted),
         caches[PODS].get(Key(namespace, owner.name)) if owner is not None else None,
+        tuple(_unreserved(caches, claim, config)),
     )
+
+
+def _unreserved(
+    caches: Caches, claim: ResourceClaim, config: Config
+) -> Iterable[ResourceClaimConsumerReference]:
+    """The consumers of the pods that a claim has to be reserved for, each once."""
+    found: dict[str, ResourceClaimConsumerReference] = {}
+    for pod in caches[PODS].by(BY_CLAIM, claim.key):
+        group, missing = pod_group_of(caches, pod) if config.pod_groups else (None, "")
+        if missing:
+            continue
+        consumer = needs_reservation(pod, group, claim, pod_groups=config.pod_groups)
+        if consumer is not None:
+            found[consumer.uid] = consumer
+    return found.values()
 
 
 def observe_consumer(caches: Caches, consumer: Consumer, config: Config) -> ConsumerClaims:
@@ -117,7 +137,7 @@ def observe_consumer(caches: Caches, consumer: Consumer, config: Config) -> Cons
 
 async def decide(seen: Observation, now: datetime, config: Config = Config()) -> Verdict:
     if isinstance(seen, ReservedClaim):
-        return await release_claim(seen, config)
+        return await sync_reservations(seen, config)
     consumer = seen.consumer
     if consumer.metadata.deletionTimestamp is not None:
         return Rest("being deleted")
@@ -133,11 +153,7 @@ async def decide(seen: Observation, now: datetime, config: Config = Config()) ->
     if names:
         await record_names(consumer, names)
         return Rest(f"claims {', '.join(names.values())} are in the status")
-    if pod is None:
-        return Rest("the PodGroup has its claims")
-    if not pod.spec.nodeName:
-        return Rest("the pod has its claims; the scheduler reserves them")
-    return await reserve_claims(seen, pod, config)
+    return Rest("all claims are there")
 
 
 # -- declaration ------------------------------------------------------------------------------------
@@ -158,7 +174,7 @@ def configure(settings: Settings) -> Controller[Observation]:
         Watch(
             PODS,
             to=partial(pod_changed, config=config),
-            indexes={**indexes, BY_GROUP: by_group} if config.pod_groups else indexes,
+            indexes={**indexes, BY_POD_GROUP: by_pod_group} if config.pod_groups else indexes,
         ),
         Watch(
             RESOURCECLAIMS,

@@ -16,21 +16,20 @@ from steersman.api.resource_claims import (
     claim_names,
     consumer_of,
     is_pod_group_reference,
-    is_reserved_for,
-    not_made_for,
     pod_group_name,
 )
 from steersman.api.scheme import Key
 from steersman.controllers.resourceclaim.metrics import ClaimCounts
-from steersman.controllers.resourceclaim.reservations import is_done
+from steersman.controllers.resourceclaim.reservations import is_done, needs_reservation
 from steersman.controllers.resourceclaim.templates import Config
+from steersman.controllers.shared.indexes import BY_POD_GROUP
 from steersman.intent.controller import Caches, Change, memory_of
 
 CLAIM, POD, POD_GROUP = "claim/", "pod/", "podgroup/"
 """The prefixes of keys: a claim, a pod and a PodGroup may have one name."""
 REMEMBERED = 500
 """Deleted consumers whose reservations are released without a live read."""
-BY_CLAIM, BY_TEMPLATE, BY_GROUP = "by_claim", "by_claim_template", "by_pod_group"
+BY_CLAIM, BY_TEMPLATE = "by_resource_claim", "by_resource_claim_template"
 
 
 class Memory:
@@ -66,16 +65,9 @@ def by_template(consumer: Consumer) -> Iterable[Key]:
     return [Key(consumer.metadata.namespace, name) for name in names if name is not None]
 
 
-def by_group(pod: Pod) -> Iterable[Key]:
-    """Indexes a pod by its PodGroup."""
-    name = pod_group_name(pod)
-    return (Key(pod.metadata.namespace, name),) if name is not None else ()
-
-
 def pod_needs_work(caches: Caches, pod: Pod, config: Config) -> bool:
-    """Whether a claim of a pod has to be made, recorded or reserved."""
-    # differs: upstream makes the claim of a pod that is done anew once it has deleted it, and reserves a shared claim
-    # for a pod that is done once it has released it, without end.
+    """Whether a claim of a pod has to be made or recorded."""
+    # differs: upstream makes the claim that it has deleted after its pod was done anew, an hour later or after a restart.
     if pod.metadata.deletionTimestamp is not None or is_done(pod):
         return False
     for claim in pod.spec.resourceClaims:
@@ -85,17 +77,10 @@ def pod_needs_work(caches: Caches, pod: Pod, config: Config) -> bool:
             return True
         if recorded.name is None:
             continue
-        found = caches[RESOURCECLAIMS].get(Key(pod.metadata.namespace, recorded.name))
-        if found is None:
-            if claim.resourceClaimTemplateName is not None and _is_to_make(caches, pod, claim, config):
-                return True
-            continue
-        if recorded.generated and not_made_for(pod, found, pod_groups=config.pod_groups):
-            continue
-        if not pod.spec.nodeName:
-            continue
-        if found.status.allocation is not None and not is_reserved_for(
-            pod, found, pod_groups=config.pod_groups
+        if (
+            claim.resourceClaimTemplateName is not None
+            and caches[RESOURCECLAIMS].get(Key(pod.metadata.namespace, recorded.name)) is None
+            and _is_to_make(caches, pod, claim, config)
         ):
             return True
     return False
@@ -128,8 +113,23 @@ def group_needs_work(caches: Caches, group: PodGroup) -> bool:
     return False
 
 
+def _claims_to_reserve(caches: Caches, pod: Pod, config: Config) -> Iterator[str]:
+    """The claims that have to be reserved for a pod."""
+    if not pod.spec.nodeName:
+        return
+    group, missing = pod_group_of(caches, pod) if config.pod_groups else (None, "")
+    for name in claim_names(pod):
+        claim = caches[RESOURCECLAIMS].get(Key(pod.metadata.namespace, name))
+        if (
+            claim is not None
+            and not missing
+            and needs_reservation(pod, group, claim, pod_groups=config.pod_groups) is not None
+        ):
+            yield name
+
+
 def enqueue_pod(caches: Caches, pod: Pod, config: Config, *, deleted: bool = False) -> Iterator[Key]:
-    """The pod if there is work for it, and its claims if it does not need them any more."""
+    """The pod if there is work for it, and those of its claims that are to be reserved, or not needed any more."""
     extended = pod.status.extendedResourceClaimStatus
     if not pod.spec.resourceClaims and extended is None:
         return
@@ -139,7 +139,10 @@ def enqueue_pod(caches: Caches, pod: Pod, config: Config, *, deleted: bool = Fal
             yield Key(namespace, CLAIM + name)
         if extended is not None:
             yield Key(namespace, CLAIM + extended.resourceClaimName)
-    if not deleted and pod_needs_work(caches, pod, config):
+        return
+    for name in _claims_to_reserve(caches, pod, config):
+        yield Key(namespace, CLAIM + name)
+    if pod_needs_work(caches, pod, config):
         yield Key(namespace, POD + pod.metadata.name)
 
 
@@ -153,7 +156,7 @@ def enqueue_group(caches: Caches, group: PodGroup, config: Config, *, deleted: b
             yield Key(namespace, CLAIM + name)
     elif group_needs_work(caches, group):
         yield Key(namespace, POD_GROUP + group.metadata.name)
-    for pod in caches[PODS].by(BY_GROUP, group.key):
+    for pod in caches[PODS].by(BY_POD_GROUP, group.key):
         yield from enqueue_pod(caches, pod, config)
 
 

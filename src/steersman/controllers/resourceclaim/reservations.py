@@ -1,5 +1,5 @@
-"""Reservations of ResourceClaims: releases those of consumers that are gone, deallocates claims that are not in use, and
-reserves claims for pods that were bound without the scheduler.
+"""Reservations of ResourceClaims: removes those of consumers that are gone, adds those of pods that were bound without the
+scheduler, and deallocates claims that are not in use.
 
 ::
 
@@ -30,9 +30,9 @@ from steersman.api.resource_claims import (
     not_made_for,
 )
 from steersman.api.scheme import Kind
-from steersman.controllers.resourceclaim.templates import Config, ConsumerClaims
+from steersman.controllers.resourceclaim.templates import Config
 from steersman.intent.actions import Address, Delete, Patch, Read
-from steersman.intent.verdict import InvalidSpec, Rest, Verdict
+from steersman.intent.verdict import Rest, Verdict
 
 
 class ReservedClaim(msgspec.Struct, frozen=True):
@@ -47,6 +47,8 @@ class ReservedClaim(msgspec.Struct, frozen=True):
     """The uids of consumers that are known to be deleted."""
     owner: Pod | None
     """The pod of the name of its controller."""
+    unreserved: tuple[ResourceClaimConsumerReference, ...] = ()
+    """The consumers of pods which use the claim on a node, though it is not reserved for them."""
 
 
 def is_done(pod: Pod) -> bool:
@@ -64,14 +66,43 @@ def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
     return None
 
 
-async def release_claim(seen: ReservedClaim, config: Config) -> Verdict:
-    """Removes the reservations of consumers that are gone, and cleans up after the last one."""
+def needs_reservation(
+    pod: Pod, group: PodGroup | None, claim: ResourceClaim, *, pod_groups: bool
+) -> ResourceClaimConsumerReference | None:
+    """The consumer that a claim of a pod has to be reserved for; None: there is nothing to reserve.
+
+    The scheduler reserves claims before it binds a pod, so this is about pods that were bound without it.
+    """
+    if claim.status.allocation is None or not pod.spec.nodeName:
+        return None
+    if pod.metadata.deletionTimestamp is not None or is_done(pod):
+        # differs: upstream reserves a shared claim for a pod that is done once it has released it, without end.
+        return None
+    if is_reserved_for(pod, claim, pod_groups=pod_groups):
+        return None
+    for each in pod.spec.resourceClaims:
+        try:
+            recorded = claim_name(pod, each)
+            if recorded.name != claim.metadata.name:
+                continue
+            if recorded.generated and not_made_for(pod, claim, pod_groups=pod_groups):
+                continue
+            return consumer_of(pod, group, each)
+        except (ClaimNotCreated, UnsupportedClaim, ValueError):
+            continue
+    return None
+
+
+async def sync_reservations(seen: ReservedClaim, config: Config) -> Verdict:
+    """Removes and adds reservations of a claim, and cleans up after the last one."""
     claim = seen.claim
     reserved_for = claim.status.reservedFor
     remaining = [each for each in reserved_for if await _is_in_use(seen, each, config)]
+    # differs: upstream adds one reservation at a time, in the rounds of the pods.
+    remaining += seen.unreserved
     protected = DELETE_PROTECTION in claim.metadata.finalizers
     deleted = claim.metadata.deletionTimestamp is not None
-    if len(remaining) < len(reserved_for):
+    if remaining != list(reserved_for):
         status: dict[str, Any] = {"reservedFor": [msgspec.to_builtins(each) for each in remaining] or None}
         # The last consumer deallocates the claim, so that the next one may use it elsewhere. A claim that was never
         # reserved stays allocated.
@@ -80,7 +111,7 @@ async def release_claim(seen: ReservedClaim, config: Config) -> Verdict:
         current = await _patch_status(claim, status)
         if current.status.allocation is None:
             await _remove_protection(current)
-        because = "removed the reservations of consumers that are gone"
+        because = "updated the reservations"
     elif protected and deleted and not remaining:
         current = claim
         if claim.status.allocation is not None:
@@ -88,7 +119,7 @@ async def release_claim(seen: ReservedClaim, config: Config) -> Verdict:
         await _remove_protection(current)
         return Rest("claim is being deleted and not in use: removed its finalizer")
     else:
-        because = "nothing to release"
+        because = "the reservations are up to date"
     if remaining:
         return Rest(f"{because}; in use")
     owner = owning_pod(claim)
@@ -132,30 +163,6 @@ async def _exists(kind: Kind[Any], claim: ResourceClaim, reference: ResourceClai
     except NotFound:
         return False
     return bool(found.metadata.uid == reference.uid)
-
-
-async def reserve_claims(seen: ConsumerClaims, pod: Pod, config: Config) -> Verdict:
-    """Reserves the allocated claims of a pod that has a node."""
-    reserved: list[str] = []
-    for claim in pod.spec.resourceClaims:
-        try:
-            recorded = claim_name(pod, claim)
-            if recorded.name is None:
-                continue
-            found = seen.claims.get(recorded.name)
-            if found is None:
-                return Rest(f"claim {recorded.name} does not exist")
-            if recorded.generated and (why := not_made_for(pod, found, pod_groups=config.pod_groups)):
-                raise InvalidSpec(why)
-            if found.status.allocation is None or is_reserved_for(pod, found, pod_groups=config.pod_groups):
-                continue
-            consumer = consumer_of(pod, seen.group, claim)
-        except (ClaimNotCreated, UnsupportedClaim, ValueError) as error:
-            raise InvalidSpec(str(error)) from None
-        references = [msgspec.to_builtins(each) for each in (*found.status.reservedFor, consumer)]
-        await _patch_status(found, {"reservedFor": references})
-        reserved.append(recorded.name)
-    return Rest(f"reserved {', '.join(reserved)}" if reserved else "the claims of the pod are reserved")
 
 
 async def _patch_status(claim: ResourceClaim, status: Mapping[str, Any]) -> ResourceClaim:

@@ -1,4 +1,4 @@
-"""Cache indexes by controllerRef and by node, and the lookups that use them.
+"""Cache indexes by controllerRef, by node and by PodGroup, and the lookups that use them.
 
 A watch with `CONTROLLED` in its ``indexes`` lets `controlled_by` and `orphans_in` answer without scanning the namespace.
 """
@@ -10,13 +10,15 @@ from typing import TypeVar
 
 from steersman.api.kinds import Object, Pod
 from steersman.api.meta import controller_of
-from steersman.api.scheme import kind_of
+from steersman.api.resource_claims import pod_group_name
+from steersman.api.scheme import Key, kind_of
 from steersman.intent.controller import Cache, Index
 
 O = TypeVar("O", bound=Object)
 
 BY_CONTROLLER = "by_controller"
 ORPHANS = "orphans"
+BY_POD_GROUP = "by_pod_group"
 
 
 def controller_key(kind: str, name: str, uid: str) -> str:
@@ -63,3 +65,9 @@ def orphans_in(cache: Cache[O], namespace: str) -> list[O]:
 def by_node(pod: Pod) -> Iterable[str]:
     """Indexes a pod by the name of its node."""
     return (pod.spec.nodeName,) if pod.spec.nodeName else ()
+
+
+def by_pod_group(pod: Pod) -> Iterable[Key]:
+    """Indexes a pod by its PodGroup."""
+    name = pod_group_name(pod)
+    return (Key(pod.metadata.namespace, name),) if name is not None else ()

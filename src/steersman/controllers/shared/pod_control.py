@@ -72,11 +72,13 @@ async def delete_pods(owner: Object, pods: Sequence[Pod]) -> PodWrites:
     return PodWrites(tuple(done), errors[0] if errors else None, len(errors))
 
 
-def disruption_condition(pod: Pod, now: datetime, reason: str, message: str) -> dict[str, Any] | None:
+def disruption_condition(
+    pod: Pod, now: datetime, reason: str, message: str, *, observed_generation: bool = True
+) -> dict[str, Any] | None:
     """The condition DisruptionTarget that marks a pod before it is deleted; None where the pod has it."""
     known = find_condition(pod.status.conditions, DISRUPTION_TARGET)
     since = known.lastTransitionTime if known is not None and known.status == "True" else None
-    generation = pod.metadata.generation
+    generation = pod.metadata.generation if observed_generation else 0
     if (
         known is not None
         and (known.status, known.reason, known.message) == ("True", reason, message)

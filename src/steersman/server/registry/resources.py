@@ -15,7 +15,7 @@ from steersman.api.generated.apiregistration_v1 import APIService, APIServiceCon
 from steersman.api.scheme import Kind
 from steersman.server.defaulting import default_for, no_defaults
 from steersman.server.defaulting.core import default_pod_status, default_service_status
-from steersman.server.registry import certificatesigningrequest, core, pod, podgroup, workloads
+from steersman.server.registry import certificatesigningrequest, core, devices, pod, podgroup, workloads
 from steersman.server.registry.conversion import CONVERTED_VERSIONS, ConvertedVersion
 from steersman.server.registry.strategy import (
     DefaultPropagation,
@@ -211,7 +211,6 @@ _KEPT_BY_STATUS_UPDATE: Mapping[str, tuple[str, ...]] = {
     "pods": ("ownerReferences",),
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _ALL_METADATA,
     "devicetaintrules.resource.k8s.io": _ALL_METADATA,
-    "resourceclaims.resource.k8s.io": _ALL_METADATA,
     "resourcepoolstatusrequests.resource.k8s.io": _ALL_METADATA,
     "servicecidrs.networking.k8s.io": _ALL_METADATA,
     "validatingadmissionpolicies.admissionregistration.k8s.io": _ALL_METADATA,
@@ -450,6 +449,17 @@ _KIND_STRATEGIES: Mapping[str, Mapping[str, Any]] = {
         "prepare_for_create": core.prepare_service_for_create,
         "prepare_for_update": core.prepare_service_for_update,
         "status_default": default_service_status,
+    },
+    "devicetaintrules.resource.k8s.io": {
+        "prepare_for_create": devices.prepare_rule_for_create,
+        "prepare_for_update": devices.prepare_rule_for_update,
+    },
+    "resourceclaims.resource.k8s.io": {
+        "prepare_for_status_update": devices.prepare_claim_for_status_update,
+    },
+    "resourceslices.resource.k8s.io": {
+        "prepare_for_create": devices.prepare_slice_for_create,
+        "prepare_for_update": devices.prepare_slice_for_update,
     },
 }
 
