@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from steersman.sim.kubelet import Shape
 from steersman.testing import Cluster
 from tests.harness.volume_binder import BINDER
 
@@ -129,12 +130,21 @@ def test_a_pod_is_not_scheduled_because_of_its_claim(objects: tuple[Any, ...], m
             cluster.apply(each)
         cluster.apply(pod())
         cluster.settle()
-        assert scheduled(cluster) == (
-            f"0/3 nodes are available: {message}. no new claims to deallocate, "
-            "preemption: 0/3 nodes are available: "
-            "3 Preemption is not helpful for scheduling."
-        )
+        assert scheduled(cluster) == f"0/3 nodes are available: {message}. not found"
         assert "FailedScheduling" in reasons(cluster, "Pod")
+
+
+def test_no_pod_is_preempted_for_one_whose_claim_is_missing() -> None:
+    with Cluster(
+        nodes=("node-1",), controllers=CREW, shape=Shape(capacity={"cpu": "1", "pods": "9"})
+    ) as cluster:
+        main = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}
+        low = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "low"}, "spec": {"containers": [main]}}
+        cluster.apply(low)
+        cluster.wait_until(lambda: phase(cluster, "low") == "Running", 60)
+        cluster.apply(pod(containers=[main], priorityClassName="system-cluster-critical"))
+        cluster.settle()
+        assert cluster.get("Pod", "low").metadata.deletionTimestamp is None
 
 
 def test_a_pod_is_scheduled_once_its_claim_exists() -> None:

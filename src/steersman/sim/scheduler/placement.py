@@ -28,6 +28,8 @@ DeviceFilter: TypeAlias = Callable[[NodeInfo], tuple[str, ...]]
 """Why a node lacks the devices that a pod needs; empty where it has them."""
 UNHELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
+NOT_FOUND = "not found"
+"""What 1.36 says in place of preemption when a check before that of ResourceClaims has rejected a pod: there is no result of theirs."""
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 """What upstream says of a pod without ResourceClaims that does not fit."""
 
@@ -46,6 +48,8 @@ class Unschedulable(msgspec.Struct, frozen=True):
     reasons: Mapping[str, tuple[str, ...]]
     rejection: str = ""
     """Why no node was considered, as for a claim that does not exist."""
+    is_final: bool = False
+    """Whether a check before that of ResourceClaims rejected it: upstream then considers no preemption."""
 
     @property
     def message(self) -> str:

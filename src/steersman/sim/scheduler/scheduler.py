@@ -18,6 +18,7 @@ from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.scheduler.node_info import NodeInfos, PodInfo, pod_info
 from steersman.sim.scheduler.placement import (
+    NOT_FOUND,
     NOTHING_TO_DEALLOCATE,
     Ranking,
     Scheduled,
@@ -239,7 +240,8 @@ class Scheduler:
         if volumes is not None and new.requirements.claims:
             claims = volumes.check(new, self._node_infos.with_claims.values())
             if isinstance(claims, str):
-                return Unschedulable({node_info.name: (claims,) for node_info in self._node_infos}, claims)
+                reasons = {node_info.name: (claims,) for node_info in self._node_infos}
+                return Unschedulable(reasons, claims, is_final=True)
             by_volumes = partial(volumes.filter, new, claims)
         if devices is None or not pod.spec.resourceClaims:
             return self._ranks.schedule(new, by_volumes)
@@ -322,6 +324,9 @@ class Scheduler:
 
     async def _report_unschedulable(self, queued: QueuedPod, decision: Unschedulable) -> None:
         pod = queued.pod
+        if decision.is_final:
+            await self._report(queued, f"{decision.message} {NOT_FOUND}")
+            return
         nominated, gone = "", False
         if self._preempts and pod.spec.preemptionPolicy != "Never" and pod.spec.priority:
             found = victims(pod_info(pod), self._node_infos)

@@ -246,6 +246,8 @@ class VolumeBinding:
             name = provisioned.metadata.name
             if claim is None:
                 return f'failed to check provisioning pvc: persistentvolumeclaim "{name}" not found'
+            if not claim.metadata.annotations:
+                return f'selectedNode annotation reset for PVC "{name}"'
             if claim.metadata.annotations.get(SELECTED_NODE) != pending.node:
                 return f'provisioning failed for PVC "{name}"'
             if claim.spec.volumeName:
