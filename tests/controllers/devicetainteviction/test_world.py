@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steersman.sim.dynamicresources import Devices
 from steersman.testing.cluster import Cluster
 
 DRIVER = "gpu.example.com"
@@ -198,3 +199,48 @@ def test_thirty_days_without_a_taint_are_quiet() -> None:
         cluster.advance(days=30)
         assert pods(cluster) == ["p"]
         assert cluster.get("devicetaintrule", "r").metadata.resourceVersion == before
+
+
+def test_a_deployment_leaves_a_device_that_fails_for_another_node() -> None:
+    """The whole plane: driver, scheduler, kubelets, and all controllers."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": "simulated"}}
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+    container = {"name": "main", "image": "app:1", "resources": {"claims": [{"name": "gpu"}]}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {
+                    "containers": [container],
+                    "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}],
+                },
+            },
+        },
+    }
+    with Cluster(seed=38, nodes=2, dra=Devices(count=1)) as cluster:
+        cluster.apply(template)
+        cluster.apply(deployment)
+        cluster.wait_until(lambda: cluster.get("deployment", "web").status.readyReplicas == 1, 120)
+        (first,) = cluster.list("pods")
+        cluster.node(first.spec.nodeName).fail_devices("device-0")
+        cluster.advance(minutes=2)
+        (second,) = cluster.list("pods")
+        assert second.spec.nodeName != first.spec.nodeName
+        assert second.status.phase == "Running"
+        assert messages(cluster) == [MARKING]
+        # The claim of the first pod went with it.
+        (claim,) = cluster.list("resourceclaims")
+        assert [each.name for each in claim.status.reservedFor] == [second.metadata.name]
+        cluster.delete("deployment", "web")
+        cluster.advance(minutes=2)
+        assert (cluster.list("pods"), cluster.list("resourceclaims")) == ([], [])

@@ -609,6 +609,15 @@ def test_the_pods_of_a_group_are_one_reservation() -> None:
     assert reserved.writes == ["reserved g"]
 
 
+def test_a_claim_is_reserved_for_as_many_pods_as_the_api_allows() -> None:
+    own = PodResourceClaim(name="gpu", resourceClaimName="made")
+    pods = [pod(own, name=f"p{number}", node="n") for number in range(300)]
+    shared = claim("p0", "p1", owner=None, allocated=True)
+    (write,) = Round("claim/made", *pods, shared).writes
+    assert write.startswith("reserved p0 p1 ")
+    assert len(write.split()) == 1 + 256
+
+
 def test_a_claim_is_not_deallocated_when_another_pod_needs_it() -> None:
     own = PodResourceClaim(name="gpu", resourceClaimName="made")
     shared = claim("q", owner=None, allocated=True, protected=True)

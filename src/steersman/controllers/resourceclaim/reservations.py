@@ -34,6 +34,9 @@ from steersman.controllers.resourceclaim.templates import Config
 from steersman.intent.actions import Address, Delete, Patch, Read
 from steersman.intent.verdict import Rest, Verdict
 
+MOST_RESERVATIONS = 256
+"""Reservations that the API allows for a claim. Pods beyond that wait until another one is done."""
+
 
 class ReservedClaim(msgspec.Struct, frozen=True):
     """A claim, and what the caches have of its consumers."""
@@ -99,7 +102,7 @@ async def sync_reservations(seen: ReservedClaim, config: Config) -> Verdict:
     reserved_for = claim.status.reservedFor
     remaining = [each for each in reserved_for if await _is_in_use(seen, each, config)]
     # differs: upstream adds one reservation at a time, in the rounds of the pods.
-    remaining += seen.unreserved
+    remaining += seen.unreserved[: max(0, MOST_RESERVATIONS - len(remaining))]
     protected = DELETE_PROTECTION in claim.metadata.finalizers
     deleted = claim.metadata.deletionTimestamp is not None
     if remaining != list(reserved_for):
