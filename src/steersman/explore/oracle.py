@@ -17,6 +17,7 @@
 | ``evictions`` | a pod was evicted from a node whose kubelet ran |
 | ``attachments`` | a volume that one node at a time may have was attached to a second one |
 | ``detaches`` | a volume was detached while its node reported it, or had it mounted |
+| ``binding`` | a claim was bound to a volume that was bound to another claim |
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ INVARIANTS = (
     "evictions",
     "attachments",
     "detaches",
+    "binding",
 )
 APPLIED_LIMIT = 2, 40
 """Factor and number by which applied writes may exceed those of the reference."""

@@ -16,6 +16,7 @@ from steersman.client.api import EventType
 from steersman.explore.elected_cluster import RETRY_PERIOD, identity
 from steersman.explore.protection import removed_in_use
 from steersman.explore.safety import SafetyMonitor
+from steersman.explore.volume_bindings import VolumeBindings
 from steersman.intent.verdict import InvalidSpec
 from steersman.runtime.shell import Deposed
 from steersman.server.storage.store import object_key
@@ -82,12 +83,15 @@ class _Recorder(ActiveFault):
         nodes = store.table(NODES.resource)
         safety.seed(nodes.get(key) for key in nodes.keys())  # noqa: SIM118  (a table is no dict)
         self._record.unsafe = safety.violations
+        bindings = VolumeBindings()
 
         def note(commit: Commit) -> None:
             changes[commit.resource.partition(".")[0]] += 1
             safety.check(commit)
             if lost := removed_in_use(store, commit):
                 safety.violations.setdefault("protection", lost)
+            if twice := bindings.note(commit):
+                safety.violations.setdefault("binding", twice)
             if commit.resource == LEASES.resource and commit.key == object_key(NAMESPACE, LEASE):
                 deleted = commit.event.type is EventType.DELETED
                 holder = "" if deleted else commit.obj.spec.holderIdentity or ""

@@ -216,6 +216,22 @@ class FileUnreadable(Exception):
     """A file that the settings name cannot be read. The message names the file, never its content."""
 
 
+class MakeDirectory(Action[None], frozen=True):
+    """Makes a directory of this host, with its parents, unless it exists. Raises `DirectoryError`."""
+
+    path: str
+
+
+class RemoveDirectory(Action[None], frozen=True):
+    """Removes a directory of this host with all that is in it, if it exists. Raises `DirectoryError`."""
+
+    path: str
+
+
+class DirectoryError(Exception):
+    """A directory of this host cannot be made or removed."""
+
+
 class RandomBits(Action[int], frozen=True):
     """Draws unpredictable random bits, for a serial number."""
 

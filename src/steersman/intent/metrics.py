@@ -22,6 +22,8 @@ class Metric(msgspec.Struct, frozen=True):
     """The upper bounds of a histogram; empty for counters and gauges."""
     gauge: bool = False
     """A `Measure` sets a gauge, and adds to a counter."""
+    drops_zero: bool = False
+    """Removes the gauge of some labels when it is set to 0, because what they name may be gone for good."""
     stability: Literal["ALPHA", "BETA", "STABLE"] = "ALPHA"
     """Upstream's stability level of the metric."""
 

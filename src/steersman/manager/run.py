@@ -31,7 +31,7 @@ from steersman.manager.late_start import served, start_late
 from steersman.manager.options import Options, options
 from steersman.manager.serving import setup as serving
 from steersman.manager.version import AS_KUBERNETES, VERSION, raw, user_agent
-from steersman.runtime.action_table import read_file
+from steersman.runtime.action_table import LocalDirectories, read_file
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LostLease
 from steersman.runtime.metrics import Metrics
@@ -137,6 +137,7 @@ async def manage(options: Options, connection: ClientConfig) -> None:
                 files=reader,
                 pause=options.start_interval,
                 cloud=cloud,
+                directories=LocalDirectories(),
             )
             routes.follow(fleet)
             background = (

@@ -20,7 +20,7 @@ from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.intent.settings import DEFAULTS, Settings
-from steersman.runtime.action_table import read_file
+from steersman.runtime.action_table import Directories, read_file
 from steersman.runtime.backoff import ItemBackoff, jittered
 from steersman.runtime.controller_runner import ControllerRunner
 from steersman.runtime.dynamic_informers import DynamicInformers
@@ -82,6 +82,7 @@ class ControllerGroup:
         pause: float = 0.0,
         cloud: CloudProvider | None = None,
         lazy: bool = False,
+        directories: Directories | None = None,
     ) -> None:
         """``api`` feeds the informers; ``api_of`` gives each controller the one it writes with. Controllers that the
         ``settings`` disable are left out; ``files`` reads the keys and certificates that the settings name.
@@ -90,6 +91,7 @@ class ControllerGroup:
         controller waits before it starts, so that they do not all start at once. Controllers that need a part of the
         ``cloud`` provider are left out where there is none, or it lacks the part. ``lazy`` makes the runner of a controller,
         and its metrics, only when one of the kinds it works on has objects, as far as the ``api`` can tell.
+        ``directories`` are those of the host where volumes are provisioned; None: none are made.
         """
         self.metrics = metrics or Metrics()
         self.trace = trace or Trace()
@@ -107,6 +109,7 @@ class ControllerGroup:
         self._settings = settings
         self._pause = pause
         self._cloud = cloud
+        self._directories = directories
         self._recorders: list[Recorder] = []
         self._group: asyncio.TaskGroup | None = None
         self._lazy: list[Controller[Any]] = []
@@ -143,7 +146,16 @@ class ControllerGroup:
             min_interval=controller.coalesce_within,
         )
         shell = Shell(
-            api, recorder, ledger, self._clock, self.metrics, fence, self._files, self._api, self._cloud
+            api,
+            recorder,
+            ledger,
+            self._clock,
+            self.metrics,
+            fence,
+            self._files,
+            self._api,
+            self._cloud,
+            self._directories,
         )
         self._recorders.append(recorder)
         return ControllerRunner(

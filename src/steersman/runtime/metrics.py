@@ -288,6 +288,8 @@ class Metrics(Registry):
                 counter.inc(measurement.value)
             case Gauge() as gauge:
                 gauge.set(measurement.value)
+                if measurement.metric.drops_zero and not measurement.value:
+                    del family.children[measurement.labels]
             case Histogram() as histogram:
                 histogram.observe(measurement.value)
 

@@ -17,10 +17,11 @@ from steersman.api.kinds import Object
 from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.client.pager import list_all
-from steersman.intent.actions import Action, FileUnreadable, Write
+from steersman.intent.actions import Action, DirectoryError, FileUnreadable, Write
 from steersman.intent.cloud import CloudWrite
 from steersman.intent.verdict import Verdict
 from steersman.runtime.action_table import (
+    Directories,
     Environment,
     InstantInterpretation,
     describe,
@@ -57,13 +58,23 @@ class Shell:
         files: Callable[[str], bytes] = read_file,
         manager_api: Api | None = None,
         cloud: CloudProvider | None = None,
+        directories: Directories | None = None,
     ) -> None:
         """``fence`` says whether this process leads; ``manager_api`` has the credentials of the informers."""
         self._ledger = ledger
         self._clock = clock
         self._fence = fence
         self._env = Environment(
-            api, manager_api or api, recorder, ledger, clock, metrics, files, self._perform, cloud
+            api,
+            manager_api or api,
+            recorder,
+            ledger,
+            clock,
+            metrics,
+            files,
+            self._perform,
+            cloud,
+            directories,
         )
         self.latency = 0.0
         """Seconds a write takes, as a moving average: how busy the server is."""
@@ -86,7 +97,7 @@ class Shell:
                     continue
                 try:
                     answer = await self._perform(key, action)
-                except (ApiError, FileUnreadable) as error:
+                except (ApiError, FileUnreadable, DirectoryError) as error:
                     steps.append(self._step(action, error, started))
                     action = script.throw(error)
                 else:

@@ -31,7 +31,16 @@ from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.kinds import Object, ObjectMeta, Struct
 from steersman.api.scheme import Kind, encode, kind_of
-from steersman.intent.actions import Action, Batch, Done, Failed, Outcome, PatchType
+from steersman.intent.actions import (
+    Action,
+    Batch,
+    DirectoryError,
+    Done,
+    Failed,
+    FileUnreadable,
+    Outcome,
+    PatchType,
+)
 from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Controller
 from steersman.intent.verdict import Verdict
@@ -75,7 +84,7 @@ def walk(
                 raise TypeError(f"a decision awaits actions only, not {action!r}")
             try:
                 answer = driver.answer(action)
-            except ApiError as error:
+            except (ApiError, FileUnreadable, DirectoryError) as error:
                 action = steps.throw(error)
             else:
                 action = steps.send(answer)

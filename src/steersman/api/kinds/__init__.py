@@ -242,6 +242,7 @@ class PodExtendedResourceClaimStatus(Struct, frozen=True):
 
 class PodStatus(Struct, frozen=True):
     phase: str = ""
+    message: str = ""
     reason: str = ""
     hostIP: str = ""
     podIP: str = ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from steersman.runtime.action_table import cloud, local, reads, writes
 from steersman.runtime.action_table.interpretation import (
+    Directories,
     Environment,
     InstantInterpretation,
     Interpretation,
@@ -18,12 +19,14 @@ from steersman.runtime.action_table.interpretation import (
     interpretation_of,
     past_tense,
 )
-from steersman.runtime.action_table.local import read_file
+from steersman.runtime.action_table.local import LocalDirectories, read_file
 
 __all__ = (
+    "Directories",
     "Environment",
     "InstantInterpretation",
     "Interpretation",
+    "LocalDirectories",
     "SimulatedServer",
     "cloud",
     "describe",

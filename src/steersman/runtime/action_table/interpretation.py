@@ -30,6 +30,24 @@ JOIN = " + "
 """Between the parts of a batch in its description."""
 
 
+class Directories(Protocol):
+    """Makes and removes directories. Both raise `DirectoryError`."""
+
+    async def make(self, path: str) -> None: ...
+
+    async def remove(self, path: str) -> None: ...
+
+
+class NoDirectories:
+    """The directories of a simulation: none is made."""
+
+    async def make(self, path: str) -> None:
+        pass
+
+    async def remove(self, path: str) -> None:
+        pass
+
+
 class Environment:
     """What the actions of one controller are performed with."""
 
@@ -37,6 +55,7 @@ class Environment:
         "api",
         "clock",
         "cloud",
+        "directories",
         "ledger",
         "lend_worker",
         "manager_api",
@@ -57,6 +76,7 @@ class Environment:
         read_file: Callable[[str], bytes],
         perform: Callable[[Key, Action[Any]], Awaitable[Any]],
         cloud: CloudProvider | None = None,
+        directories: Directories | None = None,
     ) -> None:
         self.api = api
         """The API with the controller's own credentials."""
@@ -70,6 +90,8 @@ class Environment:
         self.perform = perform
         """Performs one action of a batch, fenced and recorded as any other."""
         self.cloud = cloud
+        self.directories = directories or NoDirectories()
+        """The directories of this host."""
         self.lend_worker: Callable[[], AbstractContextManager[None]] = nullcontext
         """Lets another worker take the place of this one, which waits for a slow answer."""
 

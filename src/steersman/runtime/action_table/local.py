@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from typing import Any, TypeVar, cast
 
 from steersman.api.errors import ApiError
@@ -12,13 +14,16 @@ from steersman.intent.actions import (
     Action,
     Address,
     Batch,
+    DirectoryError,
     Done,
     Emit,
     Failed,
     FileUnreadable,
+    MakeDirectory,
     Outcome,
     RandomBits,
     ReadFile,
+    RemoveDirectory,
 )
 from steersman.intent.metrics import DropSeries, Elapsed, Measure
 from steersman.runtime.action_table.interpretation import (
@@ -59,6 +64,48 @@ class ReadFileInterpretation(Interpretation[ReadFile]):
 
     def describe(self, action: ReadFile) -> str:
         return f"read file {action.path}"
+
+
+class LocalDirectories:
+    """The directories of this host; `Directories`. In a thread, because a directory may hold very many files."""
+
+    async def make(self, path: str) -> None:
+        try:
+            await asyncio.to_thread(os.makedirs, path, 0o750, exist_ok=True)
+        except OSError as error:
+            raise DirectoryError(f"mkdir {path}: {error.strerror}") from None
+
+    async def remove(self, path: str) -> None:
+        try:
+            await asyncio.to_thread(shutil.rmtree, path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise DirectoryError(f"unlinkat {path}: {error.strerror}") from None
+
+
+@interprets(MakeDirectory)
+class MakeDirectoryInterpretation(Interpretation[MakeDirectory]):
+    verb = "make"
+    past = "made"
+
+    async def perform(self, env: Environment, key: Key, action: MakeDirectory) -> None:
+        await env.directories.make(action.path)
+
+    def describe(self, action: MakeDirectory) -> str:
+        return f"make directory {action.path}"
+
+
+@interprets(RemoveDirectory)
+class RemoveDirectoryInterpretation(Interpretation[RemoveDirectory]):
+    verb = "remove"
+    past = "removed"
+
+    async def perform(self, env: Environment, key: Key, action: RemoveDirectory) -> None:
+        await env.directories.remove(action.path)
+
+    def describe(self, action: RemoveDirectory) -> str:
+        return f"remove directory {action.path}"
 
 
 @interprets(RandomBits)
