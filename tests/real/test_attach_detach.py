@@ -5,6 +5,7 @@ The story is the CSI driver, which answers VolumeAttachments, and the kubelets, 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -318,3 +319,85 @@ def test_pods_are_told_what_they_wait_for(ends: dict[str, dict[str, Any]]) -> No
     assert 'Waiting for detach for volume "moving" Volume is already used by pod(s) first' in messages
     assert 'AttachVolume.Attach failed for volume "flaky" : rpc error: no such disk' in messages
     assert 'AttachVolume.Attach succeeded for volume "moving" ' in messages
+
+
+# -- a manager that finds volumes attached ----------------------------------------------------------------
+
+
+async def attach_by_hand(storage: Storage, volume: str, on: str, attached: bool = True) -> None:
+    """A VolumeAttachment as an earlier manager has made it."""
+    digest = hashlib.sha256(f"{volume}{DRIVER}{on}".encode()).hexdigest()
+    body = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": {"name": f"csi-{digest}"},
+        "spec": {"attacher": DRIVER, "nodeName": on, "source": {"persistentVolumeName": volume}},
+    }
+    await storage.stage.create(VOLUMEATTACHMENTS, body)
+    name = f"csi-{digest}"
+    await storage.stage.patch(VOLUMEATTACHMENTS, name, {"status": {"attached": attached}}, "status")
+
+
+async def earlier(stage: Any) -> None:
+    """What an earlier manager has left."""
+    storage = Storage(stage)
+    for name in ("n1", "n2"):
+        await storage.add_node(name)
+    volumes = ("kept", "dangling", "unreported", "begun", "lost", "stale", "moving")
+    for name in volumes:
+        await storage.add_volume(name)
+    for name in ("kept", "unreported", "lost", "moving"):
+        await storage.add_pod(name, "n2" if name == "moving" else "n1", name)
+    for name in ("kept", "dangling", "unreported", "moving", "without-volume"):
+        await attach_by_hand(storage, name, "n1")
+    await attach_by_hand(storage, "begun", "n1", attached=False)
+    reported = ("kept", "dangling", "lost", "stale", "moving")
+    listed = [{"name": unique(name), "devicePath": ""} for name in reported]
+    in_use = [unique("kept"), unique("moving")]
+    status = {"volumesAttached": listed, "volumesInUse": in_use}
+    await stage.patch(NODES, "n1", {"status": status}, "status")
+
+
+async def later(stage: Any) -> Document:
+    """What the next manager makes of it."""
+    storage = Storage(stage)
+    await stage.told("SuccessfulAttachVolume", "unreported")
+    await stage.told("FailedAttachVolume", "moving")
+    # The volume that is reported without being attached is attached again.
+    await storage.answer("lost", "n1")
+    await stage.told("SuccessfulAttachVolume", "lost")
+    reported = (unique("kept"), unique("unreported"), unique("lost"), unique("moving"))
+    await storage.reported("n1", *reported)
+    await stage.quiet()
+    found = await storage.state()
+    await storage.mount("n1", unique("kept"))
+    await storage.answer("moving", "n2")
+    await storage.reported("n2", unique("moving"))
+    await stage.quiet()
+    return {"found": found, "moved": await storage.state()}
+
+
+@pytest.fixture(scope="module")
+def continued(both: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = both(
+        later,
+        "volumes",
+        controllers=("persistentvolume-attach-detach-controller",),
+        kinds=(),
+        flags=("--attach-detach-reconcile-sync-period=2s",),
+        before=earlier,
+    )
+    return found
+
+
+@pytest.mark.parametrize("what", ["found", "moved", "events"])
+def test_both_managers_go_on_where_another_one_stopped(
+    continued: dict[str, dict[str, Any]], alike: Callable[..., None], what: str
+) -> None:
+    alike(continued, what)
+
+
+def test_only_what_no_pod_uses_is_detached(continued: dict[str, dict[str, Any]]) -> None:
+    attachments = continued["steersman"]["found"]["attachments"].values()
+    left = sorted(each["spec"]["source"]["persistentVolumeName"] for each in attachments)
+    assert left == ["kept", "lost", "moving", "unreported", "without-volume"]
