@@ -28,6 +28,8 @@ _PRESSURES = (
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
 )
+CONTROLLER_ATTACHES = "volumes.kubernetes.io/controller-managed-attach-detach"
+"""The annotation by which a kubelet leaves it to persistentvolume-attach-detach-controller to attach its volumes, as all do."""
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -59,7 +61,9 @@ def node(name: str, number: int, shape: Shape, now: datetime) -> v1.Node:
         labels["topology.kubernetes.io/zone"] = shape.zones[(number - 1) % len(shape.zones)]
     capacity = dict(shape.capacity)
     return v1.Node(
-        metadata=ObjectMeta(name=name, labels={**labels, **shape.labels}),
+        metadata=ObjectMeta(
+            name=name, labels={**labels, **shape.labels}, annotations={CONTROLLER_ATTACHES: "true"}
+        ),
         spec=v1.NodeSpec(taints=shape.taints, providerID=f"sim://{name}"),
         status=v1.NodeStatus(
             capacity=capacity,
