@@ -12,6 +12,7 @@ from steersman.api.errors import ServerError
 
 E = TypeVar("E")
 
+JSON_SPACE = b" \t\r\n"
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of one line: forty times the largest object that etcd can store."""
 
@@ -56,7 +57,7 @@ async def watch_events(
         for line in lines.feed(chunk):
             if line:
                 yield decode(line)
-    rest = lines.remainder().strip()
+    rest = lines.remainder().strip(JSON_SPACE)
     if rest.endswith(b"}"):
         try:
             last = decode(rest)
