@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 
@@ -20,8 +18,12 @@ from steersman.api.generated.resource_v1 import (
     AllocatedDeviceStatus,
     AllocationResult,
     DeviceAllocationResult,
+    DeviceClaim,
+    DeviceRequest,
     DeviceRequestAllocationResult,
+    ExactDeviceRequest,
     ResourceClaim,
+    ResourceClaimSpec,
 )
 from steersman.server.auth.users import NODE_NAME, User
 from steersman.server.bootstrap import bootstrap_server
@@ -49,14 +51,18 @@ def _grant(server: Server, rule: PolicyRule, user: User) -> None:
     verbs.create(server, find(RBAC, "v1", "rolebindings"), "default", binding)
 
 
-def _allocated(server: Server, **selector: Any) -> ResourceClaim:
-    """A claim of one device, allocated on the nodes that match a term."""
+def _allocated(server: Server, *terms: NodeSelectorTerm) -> ResourceClaim:
+    """A claim of one device, allocated on the nodes that match one of the terms."""
     resource = server.registry.find("resource.k8s.io", "v1", "resourceclaims")
-    claim = verbs.create(server, resource, "default", ResourceClaim(metadata=ObjectMeta(name="c")))
+    request = DeviceRequest(
+        name="r", exactly=ExactDeviceRequest(deviceClassName="d", allocationMode="ExactCount", count=1)
+    )
+    spec = ResourceClaimSpec(devices=DeviceClaim(requests=(request,)))
+    claim = verbs.create(server, resource, "default", ResourceClaim(metadata=ObjectMeta(name="c"), spec=spec))
     device = DeviceRequestAllocationResult(request="r", driver="d.example", pool="p", device="x")
     allocation = AllocationResult(
         devices=DeviceAllocationResult(results=(device,)),
-        nodeSelector=NodeSelector(nodeSelectorTerms=(NodeSelectorTerm(**selector),)),
+        nodeSelector=NodeSelector(nodeSelectorTerms=terms),
     )
     status = msgspec.structs.replace(claim.status, allocation=allocation)
     made: ResourceClaim = verbs.update_status(
@@ -88,24 +94,24 @@ ASSOCIATED = PolicyRule(
 
 def test_a_driver_may_report_the_devices_of_its_own_node(server: Server) -> None:
     _grant(server, ASSOCIATED, DRIVER)
-    _report(server, _allocated(server, matchFields=_named("n")), DRIVER)
+    _report(server, _allocated(server, NodeSelectorTerm(matchFields=_named("n"))), DRIVER)
 
 
 @pytest.mark.parametrize(
-    ("selector", "user"),
+    ("terms", "user"),
     [
-        ({"matchFields": _named("m")}, DRIVER),
-        ({"matchFields": _named("n", "m")}, DRIVER),
-        ({"matchFields": _named("n"), "matchExpressions": _named("n")}, DRIVER),
-        ({"matchFields": _named("n")}, User(DRIVER.name)),
+        ([NodeSelectorTerm(matchFields=_named("m"))], DRIVER),
+        ([NodeSelectorTerm(matchFields=_named("n")), NodeSelectorTerm(matchFields=_named("m"))], DRIVER),
+        ([NodeSelectorTerm(matchFields=_named("n"), matchExpressions=_named("n"))], DRIVER),
+        ([NodeSelectorTerm(matchFields=_named("n"))], User(DRIVER.name)),
     ],
     ids=["another node", "two nodes", "labels too", "a token of no node"],
 )
 def test_a_driver_may_not_report_the_devices_of_other_nodes(
-    server: Server, selector: dict[str, Any], user: User
+    server: Server, terms: list[NodeSelectorTerm], user: User
 ) -> None:
     _grant(server, ASSOCIATED, user)
-    claim = _allocated(server, **selector)
+    claim = _allocated(server, *terms)
     with pytest.raises(Invalid, match=r'verb="\[arbitrary-node:update\]" permission'):
         _report(server, claim, user)
 

@@ -205,15 +205,20 @@ Request = TypeVar("Request", resource_v1.ExactDeviceRequest, resource_v1.DeviceS
 
 def _default_device_request(request: resource_v1.DeviceRequest) -> resource_v1.DeviceRequest:
     if request.exactly is not None:
-        request = put(request, exactly=_default_count(request.exactly))
-    return put(request, firstAvailable=map_items(request.firstAvailable, _default_count))
+        request = put(request, exactly=_default_choice(request.exactly))
+    return put(request, firstAvailable=map_items(request.firstAvailable, _default_choice))
 
 
-def _default_count(request: Request) -> Request:
-    """The allocation mode defaults to ExactCount, the count to one."""
+def _default_choice(request: Request) -> Request:
+    """The allocation mode defaults to ExactCount, the count to one, the operator of a toleration to Equal."""
+    request = put(request, tolerations=map_items(request.tolerations, _default_device_toleration))
     if not request.allocationMode:
         request = put(request, allocationMode="ExactCount")
     return put(request, count=1) if request.allocationMode == "ExactCount" and not request.count else request
+
+
+def _default_device_toleration(toleration: resource_v1.DeviceToleration) -> resource_v1.DeviceToleration:
+    return default_if_zero(toleration, operator="Equal")
 
 
 DEFAULTS: Mapping[GroupKind, Default] = {

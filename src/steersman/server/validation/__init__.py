@@ -67,6 +67,12 @@ def _load_csi() -> Mapping[GroupKind, AnyRules]:
     return csi.RULES
 
 
+def _load_devices() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import devices
+
+    return devices.RULES
+
+
 def _load_endpoints() -> Mapping[GroupKind, AnyRules]:
     from steersman.server.validation import endpoints
 
@@ -204,6 +210,8 @@ LOADERS: Mapping[GroupKind, Loader] = {
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _load_rbac,
     ("rbac.authorization.k8s.io", "Role"): _load_rbac,
     ("rbac.authorization.k8s.io", "RoleBinding"): _load_rbac,
+    ("resource.k8s.io", "ResourceClaim"): _load_devices,
+    ("resource.k8s.io", "ResourceClaimTemplate"): _load_devices,
     ("resource.k8s.io", "ResourcePoolStatusRequest"): _load_gated,
     ("scheduling.k8s.io", "PodGroup"): _load_gated,
     ("scheduling.k8s.io", "PriorityClass"): _load_cluster,
