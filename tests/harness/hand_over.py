@@ -8,7 +8,7 @@ and what kubelets report excepted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,14 @@ HEARTBEATS = ("leases.coordination.k8s.io", "events", "events.events.k8s.io", "n
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 REVIEWS = ("leases", "events", "tokenreviews", "subjectaccessreviews", "serviceaccounts/token")
 """What a manager writes without changing the cluster."""
+SHORT_LEASE = (
+    "--leader-elect-lease-duration=4s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=1s",
+)
+"""For shifts of seconds: the next manager waits until the lease of the last has expired."""
+LONG = 60.0
+"""Seconds of a shift from which the lease is the default one."""
 QUIET = 8.0
 """Seconds without a write after which the cluster is at rest."""
 PATIENCE = 180.0
@@ -55,14 +63,12 @@ class Cluster:
     plane: RealPlane
     api: HttpApi
 
-    def start(self, binary: Binary) -> Child:
+    def start(self, binary: Binary, *, lease: Sequence[str] = SHORT_LEASE) -> Child:
         plane = self.plane
         return plane.manager(
             "--use-service-account-credentials=true",
             "--leader-elect=true",
-            "--leader-elect-lease-duration=4s",
-            "--leader-elect-renew-deadline=3s",
-            "--leader-elect-retry-period=1s",
+            *lease,
             "--allocate-node-cidrs=true",
             "--cluster-cidr=10.244.0.0/16",
             "--service-cluster-ip-range=10.0.0.0/24",
@@ -101,7 +107,7 @@ class Cluster:
     async def shift(self, binary: Binary, seconds: float) -> Shift:
         """Let a manager run the cluster, and take stock."""
         before, mark = await self.versions(), self.plane.mark()
-        manager = self.start(binary)
+        manager = self.start(binary, lease=() if seconds >= LONG else SHORT_LEASE)
         try:
             loop = asyncio.get_running_loop()
             end = loop.time() + seconds
