@@ -69,7 +69,7 @@ def found(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], *, 
 
 
 BOUND = ObjectReference(namespace="any", name="other", uid="abc123")
-LABELLED = {"labels": {"should-exist": "true"}}
+LABELLED: dict[str, Any] = {"labels": {"should-exist": "true"}}
 VOLUMES = (
     volume("gce-pd-1", "1G", RWO, ROX, ref=BOUND, phase="Bound"),
     volume("gce-pd-5", "5G", RWO, ROX),
