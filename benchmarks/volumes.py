@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable
@@ -99,7 +100,7 @@ class Managers:
         for number in range(1, times + 1):
             while len(bound) < count * number / (times + 1):
                 await asyncio.sleep(0.02)
-            self.current.kill()
+            self.current.kill(signal.SIGKILL)
             self.current = self._plane.manager(*self._argv, binary=self._name)
 
 
