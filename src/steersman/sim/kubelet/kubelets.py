@@ -25,7 +25,7 @@ from steersman.intent.controller import Change
 from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.kubelet.heartbeats import Heartbeats, SimulatedNode
-from steersman.sim.kubelet.node import STATE, Shape, is_ready
+from steersman.sim.kubelet.node import CONTROLLER_ATTACHES, STATE, Shape, is_ready
 from steersman.sim.kubelet.pod_addresses import PodAddresses
 from steersman.sim.kubelet.pod_lifecycle import (
     PodRun,
@@ -258,7 +258,7 @@ class Kubelets:
             and before.status.volumesAttached != found.status.volumesAttached
         ):
             self._volumes.attached(machine.name)
-        if machine.volumes is None and found.status.volumesInUse:
+        if CONTROLLER_ATTACHES not in found.metadata.annotations or self._has_unknown_volumes(machine, found):
             self._enqueue(Key("", machine.name))
         state_annotation = found.metadata.annotations.get(STATE, "")
         if state_annotation != machine.state_annotation:
@@ -341,10 +341,18 @@ class Kubelets:
             patch: dict[str, Any] = {"metadata": {"annotations": {STATE: None}}}
             machine.node = await self._api.patch(NODES, "", name, patch)
             machine.state_annotation = ""
-        if machine.volumes is None and machine.node.status.volumesInUse:
+        if CONTROLLER_ATTACHES not in machine.node.metadata.annotations:
+            patch = {"metadata": {"annotations": {CONTROLLER_ATTACHES: "true"}}}
+            machine.node = await self._api.patch(NODES, "", name, patch)
+        if self._has_unknown_volumes(machine, machine.node):
             self._check_volumes(machine)
         if machine.report or not is_ready(machine.node):
             await self._heartbeats.report(machine)
+
+    def _has_unknown_volumes(self, machine: SimulatedNode, node: v1.Node) -> bool:
+        """Whether an earlier kubelet of a node has reported volumes that this one knows nothing of."""
+        managed = self._awaits_claims and self._awaits_attachment
+        return managed and machine.volumes is None and bool(node.status.volumesInUse)
 
     def _check_volumes(self, machine: SimulatedNode) -> None:
         """Report that volumes are no longer in use, if an earlier kubelet of the node used them and no pod has any."""
