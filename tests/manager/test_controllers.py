@@ -21,23 +21,6 @@ from steersman.sim.world import World
 from tests.harness.controller_coverage import COUNT, COUNTED, COVERAGE, compared, derived, renewed
 
 RENEW = "run `python tests/harness/controller_coverage.py --renew`"
-LACKING: dict[str, tuple[str, ...]] = {
-    "bootstrap-signer-controller": ("comparisons",),
-    "certificatesigningrequest-approving-controller": ("comparisons",),
-    "certificatesigningrequest-cleaner-controller": ("comparisons",),
-    "certificatesigningrequest-signing-controller": ("comparisons",),
-    "clusterrole-aggregation-controller": ("comparisons",),
-    "kube-apiserver-serving-clustertrustbundle-publisher-controller": ("comparisons",),
-    "legacy-serviceaccount-token-cleaner-controller": ("comparisons",),
-    "podcertificaterequest-cleaner-controller": ("comparisons",),
-    "resourcequota-controller": ("comparisons",),
-    "root-ca-certificate-publisher-controller": ("comparisons",),
-    "serviceaccount-token-controller": ("comparisons",),
-    "storage-version-migrator-controller": ("comparisons",),
-    "storageversion-garbage-collector-controller": ("comparisons",),
-    "token-cleaner-controller": ("comparisons",),
-}
-"""What controllers lack so far, by name: rows, scenarios, comparisons."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +44,7 @@ def test_a_controller_has_rows_a_scenario_and_a_comparison_with_the_original(
     if controller.cloud is not None:
         del needed["comparisons"]  # kube-controller-manager has no cloud provider
     lacking = tuple(part for part, names in needed.items() if not names)
-    assert lacking == LACKING.get(controller.name, ()), (
+    assert lacking == (), (
         f"{controller.name} lacks {lacking}: tests/harness/controller_coverage.py says what counts"
     )
 

@@ -175,24 +175,28 @@ def tell(
     *,
     controllers: Sequence[str],
     kinds: Sequence[Kind[Any]],
-    flags: Sequence[str] = (),
+    flags: Sequence[str] | Callable[[RealPlane], Sequence[str]] = (),
     nodes: Sequence[str] = ("node-1",),
     apiserver: Sequence[str] = (),
     before: Story | None = None,
 ) -> Ends:
-    """Tell both a story; what each has left of these kinds, and of events. ``apiserver`` are flags of its own.
+    """Tell both a story; what each has left of these kinds, and of events. ``flags`` of the managers may depend on
+    their plane, whose keys they are to use. ``apiserver`` are flags of its own.
     ``before`` is told before there is a manager.
 
     Where the binary of the reference manager is not there, ours is alone.
     """
     there = os.access(Path(os.environ.get(ASSETS, ""), REFERENCE), os.X_OK)
     binaries = (OURS, REFERENCE) if there else (OURS,)
-    argv = (f"--controllers={','.join(controllers)}", *FLAGS, *flags)
+
+    def argv(plane: RealPlane) -> tuple[str, ...]:
+        more = flags(plane) if callable(flags) else flags
+        return f"--controllers={','.join(controllers)}", *FLAGS, *more
 
     async def all_of_them(planes: Sequence[RealPlane]) -> Ends:
         async with asyncio.TaskGroup() as tasks:
             told = [
-                tasks.create_task(_tell(before, story, plane, binary, namespace, argv, kinds, nodes))
+                tasks.create_task(_tell(before, story, plane, binary, namespace, argv(plane), kinds, nodes))
                 for plane, binary in zip(planes, binaries, strict=True)
             ]
         return {binary: task.result() for binary, task in zip(binaries, told, strict=True)}
