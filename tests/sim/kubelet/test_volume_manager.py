@@ -288,3 +288,11 @@ def test_expansion_fails_while_an_annotation_says_so() -> None:
         cluster.wait_until(
             lambda: cluster.get("PersistentVolumeClaim", "data").status.capacity == capacity, 60
         )
+
+
+def test_a_node_of_an_older_kubelet_gets_the_annotation_by_which_its_volumes_are_attached() -> None:
+    name = "volumes.kubernetes.io/controller-managed-attach-detach"
+    with Cluster(controllers=CREW) as cluster:
+        cluster.patch("Node", "node-1", {"metadata": {"annotations": {name: None}}})
+        cluster.settle()
+        assert cluster.get("Node", "node-1").metadata.annotations[name] == "true"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from steersman.testing import Cluster
@@ -127,3 +130,16 @@ def test_storage_does_not_keep_a_cluster_from_idling() -> None:
         cluster.advance(days=30)
         idle = {"leases.coordination.k8s.io", "nodes", "events"}
         assert {each for each in steps if each not in idle} == set()
+
+
+def test_a_cluster_without_claims_loads_nothing_of_volumes() -> None:
+    script = (
+        "import sys\n"
+        "from steersman.testing import Cluster\n"
+        "with Cluster() as cluster:\n"
+        "    cluster.advance(days=1)\n"
+        "parts = ('kubelet.volume_manager', 'scheduler.volume_binding', 'storage.provisioner')\n"
+        "print([each for each in parts if f'steersman.sim.{each}' in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
