@@ -20,7 +20,7 @@ from steersman.intent.gates import GATES, Stage
 from steersman.intent.settings import DEFAULTS, Flag
 from steersman.manager.controller_selection import KNOWN_CONTROLLERS, KnownController
 from steersman.manager.flag_table import FLAGS
-from steersman.server.auth.bootstrap_policy import bootstrap_policy
+from steersman.server.auth.bootstrap_policy import bootstrap_policy, gated_policy
 
 HERE = Path(__file__).parent
 NAMESPACE = "kube-system"
@@ -169,9 +169,15 @@ def _flags(name: str, controller: Controller[Any] | None) -> Iterator[FlagDefaul
 
 @cache
 def _gated_roles() -> Mapping[str, tuple[PolicyRule, ...]]:
-    """Roles that kube-apiserver has only where a feature gate is on, which the bootstrap policy of defaults lacks."""
+    """Roles that kube-apiserver has only where a feature gate is on: those of kinds that the embedded server serves, and others."""
     text = (HERE / "gated_roles.json").read_bytes()
-    return msgspec.json.decode(text, type=dict[str, tuple[PolicyRule, ...]])
+    others = msgspec.json.decode(text, type=dict[str, tuple[PolicyRule, ...]])
+    served = {
+        role.metadata.name: role.rules or ()
+        for role in gated_policy(frozenset(GATES))
+        if isinstance(role, ClusterRole)
+    }
+    return {**served, **others}
 
 
 def _roles(account: str) -> tuple[RoleGrants, ...]:
