@@ -172,7 +172,10 @@ def inline_volumes(pod: Pod) -> Iterable[AttachableVolume]:
 
 def by_inline_volume(pod: Pod) -> Iterable[str]:
     """Indexes a pod by the unique names of its inline volumes."""
-    return [volume.name for volume in inline_volumes(pod)] if pod.spec.volumes else ()
+    for volume in pod.spec.volumes:
+        if volume.fc is not None or is_migrated_inline(volume):
+            return [each.name for each in inline_volumes(pod)]
+    return ()  # as nearly all pods, at the least cost
 
 
 def volume_named(name: str) -> AttachableVolume | None:
