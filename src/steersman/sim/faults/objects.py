@@ -33,7 +33,7 @@ class CorruptedField(Fault, frozen=True):
     seconds: float = 20.0
     name: ClassVar[str] = "corrupted_field"
     allowed_violations: ClassVar[frozenset[str]] = frozenset(
-        {"state", "creates", "deletes", "writes", "expect", "protection", "attachments", "detaches"}
+        {"state", "creates", "deletes", "writes", "expect", "protection"}
     )
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class MalformedObject(Fault, frozen=True):
     seconds: float = 20.0
     name: ClassVar[str] = "malformed_object"
     allowed_violations: ClassVar[frozenset[str]] = frozenset(
-        {"state", "creates", "deletes", "writes", "expect", "protection"}
+        {"state", "creates", "deletes", "writes", "expect", "protection", "attachments", "detaches"}
     )
 
     def __post_init__(self) -> None:
