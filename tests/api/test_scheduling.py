@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from steersman.api.kinds import Pod, Toleration
-from steersman.api.kinds.daemonsets import NodeSelectorRequirement, NodeSelectorTerm
-from steersman.api.kinds.nodes import Taint
+from steersman.api.kinds.nodes import NodeSelectorRequirement, NodeSelectorTerm, Taint
 from steersman.api.scheduling import matches_node_selector_term, tolerates
 
 LABELS = {"zone": "a", "cores": "8"}

@@ -15,10 +15,10 @@ from steersman.api.kinds.storage import (
     StorageClass,
 )
 from steersman.api.scheme import Key
+from steersman.api.volume_binding import BIND_COMPLETED, SELECTED_NODE, STORAGE_PROVISIONER
 from steersman.intent.actions import Patch
 from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
-from steersman.sim.volume_names import BIND_COMPLETED, SELECTED_NODE, STORAGE_PROVISIONER
 
 PROTECTION = ("kubernetes.io/pvc-protection", "kubernetes.io/pv-protection")
 

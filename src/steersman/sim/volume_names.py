@@ -1,4 +1,4 @@
-"""Volumes as the scheduler, the kubelets and the storage drivers all see them: annotations, names, claims of pods, node affinity."""
+"""Volumes as the scheduler, the kubelets and the storage drivers all see them: names, claims of pods, node affinity."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheduling import matches_node_selector_term
 from steersman.api.scheme import Key
+from steersman.api.volume_binding import BETA_STORAGE_CLASS
 
 BINDER = "persistentvolume-binder-controller"
 """Binds claims. Where it does not run, the scheduler and the kubelets do not wait for claims."""
@@ -16,12 +17,6 @@ ATTACHER = "persistentvolume-attach-detach-controller"
 """Attaches volumes. Where it does not run, the kubelets do not wait for volumes to be attached."""
 STORAGE_USER = "steersman:storage"
 """The user that simulated storage acts as."""
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
-BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 
 

@@ -14,24 +14,10 @@ from steersman.api.kinds import (
     Struct,
     Toleration,
 )
+from steersman.api.kinds.nodes import NodeSelector
 from steersman.api.scheme import Kind, register
 
 # -- where a pod may be -----------------------------------------------------------------------
-
-
-class NodeSelectorRequirement(Struct, frozen=True):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class NodeSelectorTerm(Struct, frozen=True):
-    matchExpressions: tuple[NodeSelectorRequirement, ...] = ()
-    matchFields: tuple[NodeSelectorRequirement, ...] = ()
-
-
-class NodeSelector(Struct, frozen=True):
-    nodeSelectorTerms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class NodeAffinity(Struct, frozen=True):

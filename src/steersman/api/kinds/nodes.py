@@ -1,4 +1,4 @@
-"""Views of Nodes."""
+"""Views of Nodes, and of selectors of Nodes."""
 
 from __future__ import annotations
 
@@ -56,3 +56,21 @@ class Node(Object, frozen=True):
 
 
 NODES = register(Kind("", "v1", "Node", "nodes", False, Node))
+
+
+# -- selectors of nodes ---------------------------------------------------------------------------
+
+
+class NodeSelectorRequirement(Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(Struct, frozen=True):
+    matchExpressions: tuple[NodeSelectorRequirement, ...] = ()
+    matchFields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Struct, frozen=True):
+    nodeSelectorTerms: tuple[NodeSelectorTerm, ...] = ()

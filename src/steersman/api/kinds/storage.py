@@ -20,6 +20,7 @@ from steersman.api.kinds import (
     Opaque,
     Struct,
 )
+from steersman.api.kinds.nodes import NodeSelector
 from steersman.api.kinds.volume_sources import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
@@ -46,21 +47,6 @@ Quantities: TypeAlias = Mapping[str, str | int | float]
 
 
 # -- volumes ----------------------------------------------------------------------------------
-
-
-class NodeSelectorRequirement(Struct, frozen=True):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class NodeSelectorTerm(Struct, frozen=True):
-    matchExpressions: tuple[NodeSelectorRequirement, ...] = ()
-    matchFields: tuple[NodeSelectorRequirement, ...] = ()
-
-
-class NodeSelector(Struct, frozen=True):
-    nodeSelectorTerms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class VolumeNodeAffinity(Struct, frozen=True):

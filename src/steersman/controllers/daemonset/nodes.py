@@ -9,8 +9,8 @@ import msgspec
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.kinds import Opaque, Pod, Toleration
-from steersman.api.kinds.daemonsets import NodeSelectorTerm, PodPlacement
-from steersman.api.kinds.nodes import Node
+from steersman.api.kinds.daemonsets import PodPlacement
+from steersman.api.kinds.nodes import Node, NodeSelectorTerm
 from steersman.api.pods import is_terminal
 from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE, matches_node_selector_term, tolerates
 from steersman.controllers.daemonset.template import daemon_tolerations, target_node

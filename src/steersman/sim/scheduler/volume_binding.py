@@ -20,6 +20,7 @@ from steersman.api.clock import Clock
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load, storage_v1
 from steersman.api.scheme import Key, Kind
+from steersman.api.volume_binding import BETA_STORAGE_CLASS, BOUND_BY_CONTROLLER, SELECTED_NODE
 from steersman.client.api import Api
 from steersman.intent.controller import Change
 from steersman.runtime.informer import Informers
@@ -32,13 +33,7 @@ from steersman.sim.scheduler.volumes import (
     filter_volumes,
     is_bound,
 )
-from steersman.sim.volume_names import (
-    BETA_STORAGE_CLASS,
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    claim_reference,
-    is_accessible,
-)
+from steersman.sim.volume_names import claim_reference, is_accessible
 
 CLAIMS: Kind[v1.PersistentVolumeClaim] = load("", "v1", "PersistentVolumeClaim")
 VOLUMES: Kind[v1.PersistentVolume] = load("", "v1", "PersistentVolume")

@@ -21,17 +21,10 @@ from steersman.api.generated import storage_v1
 from steersman.api.label_selectors import compile_selector
 from steersman.api.quantity import Quantity, storage_of
 from steersman.api.scheme import Key
+from steersman.api.volume_binding import BIND_COMPLETED, SELECTED_NODE
 from steersman.sim.scheduler.filters import BIND_CONFLICT, NODE_CONFLICT, ZONE_CONFLICT
 from steersman.sim.scheduler.node_info import NodeInfo, PodInfo
-from steersman.sim.volume_names import (
-    BIND_COMPLETED,
-    SELECTED_NODE,
-    claim_name,
-    class_of,
-    is_accessible,
-    is_for_pod,
-    not_for_pod,
-)
+from steersman.sim.volume_names import claim_name, class_of, is_accessible, is_for_pod, not_for_pod
 
 EXCEEDED = "node(s) exceed max volume count"
 IN_USE = (

@@ -21,18 +21,13 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load, storage_v1
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.scheme import Key, Kind
+from steersman.api.volume_binding import PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER
 from steersman.intent.actions import Address, Create, Delete, Emit, Patch, Read
 from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
 from steersman.sim.storage.failures import RETRY_MAX, RETRY_MIN, StorageError, injected_error, read_class
 from steersman.sim.storage.simulated_storage import CLAIMS, DRIVER, HOST_PATH
-from steersman.sim.volume_names import (
-    PROVISIONED_BY,
-    SELECTED_NODE,
-    STORAGE_PROVISIONER,
-    claim_reference,
-    class_of,
-)
+from steersman.sim.volume_names import claim_reference, class_of
 
 VOLUMES: Kind[v1.PersistentVolume] = load("", "v1", "PersistentVolume")
 ATTACHMENTS: Kind[storage_v1.VolumeAttachment] = load("storage.k8s.io", "v1", "VolumeAttachment")
