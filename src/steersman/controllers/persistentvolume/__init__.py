@@ -370,6 +370,7 @@ def configure(settings: Settings) -> Controller[Seen]:
             Watch(PODS, to=_recycler_changed, indexes={BY_CLAIM: claim_keys, BY_RECYCLED: _by_recycled}),
             Watch(NODES, to=_nothing),
         ),
+        works_on=(PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES),
         workers=WORKERS,
         flags=FLAGS,
         configure=configure,
