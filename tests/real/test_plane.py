@@ -18,6 +18,8 @@ from tests.harness.envtest import RealPlane
 HOLD = """
 import signal
 from tests.harness.envtest import RealPlane
+# Ignored in what a shell starts in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 plane = RealPlane.start()
 print(plane.dir, plane.etcd.pid, plane.apiserver.pid, flush=True)
 signal.pause()
