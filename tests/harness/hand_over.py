@@ -40,8 +40,8 @@ SHORT_LEASE = (
 """For shifts of seconds: the next manager waits until the lease of the last has expired."""
 LONG = 60.0
 """Seconds of a shift from which the lease is the default one."""
-QUIET = 8.0
-"""Seconds without a write after which the cluster is at rest."""
+QUIET = 20.0
+"""Seconds without a write after which the cluster is at rest: autoscalers are looked at every 15."""
 PATIENCE = 180.0
 
 
