@@ -38,17 +38,23 @@ def test_pods_that_terminate_are_counted_where_the_gate_is_on(on: bool, shown: i
 
 @pytest.mark.parametrize("on", [True, False])
 def test_what_a_pod_would_cost_counts_where_the_gate_is_on(on: bool) -> None:
-    with Cluster(seed=1, gates={"PodDeletionCost": on}) as cluster:
+    with Cluster(gates={"PodDeletionCost": on}) as cluster:
         cluster.apply(deployment(6))
         cluster.advance(minutes=1)
+        without = cluster.fork()
+        without.apply(deployment(1))
+        without.advance(minutes=1)
+        (otherwise_left,) = without.list("pods")
+        # The pod that would stay is the first to go.
         names = [pod.metadata.name for pod in cluster.list("pods")]
-        for number, name in enumerate(names):
-            note = {"controller.kubernetes.io/pod-deletion-cost": str(-number)}
+        for name in names:
+            cost = "-1" if name == otherwise_left.metadata.name else "1"
+            note = {"controller.kubernetes.io/pod-deletion-cost": cost}
             cluster.patch("Pod", name, {"metadata": {"annotations": note}})
         cluster.apply(deployment(1))
         cluster.advance(minutes=1)
         (left,) = cluster.list("pods")
-        assert (left.metadata.name == names[0]) is on
+        assert (left.metadata.name != otherwise_left.metadata.name) is on
 
 
 @pytest.mark.parametrize("on", [True, False])

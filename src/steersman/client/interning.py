@@ -227,12 +227,15 @@ class Interner:
     def _tuple(self, item: inspect.Type) -> Intern | None:
         each = self._intern_for(item)
         one_by_one = None if each is None else _for_each(each)
-        if not _plain(item):
+        rare = () if _plain(item) else _optional_complex_fields(item)
+        if rare is None:
             return self._encoded(one_by_one) if _plain(item, maps=True) else one_by_one
         table = _InternTable()
 
         def intern(value: tuple[Any, ...]) -> tuple[Any, ...]:
-            if table.open:
+            if table.open and (
+                not rare or all(getattr(each, field) is None for each in value for field in rare)
+            ):
                 return table.intern(value, value)
             return value if one_by_one is None else one_by_one(value)
 
@@ -273,6 +276,18 @@ def _unwrap(type_: inspect.Type) -> inspect.Type:
         some = [t for t in type_.types if not isinstance(t, inspect.NoneType)]
         return some[0] if len(some) == 1 else type_
     return type_
+
+
+def _optional_complex_fields(type_: inspect.Type) -> tuple[str, ...] | None:
+    """The fields for which a struct is not plain, where all of them are optional structs: without them it is. Else None."""
+    if not isinstance(type_, inspect.StructType) or not type_.cls.__struct_config__.frozen:
+        return None
+    complex_ = [field for field in type_.fields if not _plain(field.type)]
+    if all(
+        field.default is None and isinstance(_unwrap(field.type), inspect.StructType) for field in complex_
+    ):
+        return tuple(field.name for field in complex_)
+    return None
 
 
 def _plain(
