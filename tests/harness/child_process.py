@@ -7,6 +7,7 @@ kernel kills it when its parent dies, even of SIGKILL: nothing is left over what
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -83,21 +84,14 @@ class Child:
         return self._cpu
 
     def rss(self) -> int:
-        """Bytes of memory it holds now."""
-        return self._status("VmRSS")
+        """Bytes of memory it holds now, with the processes it has started itself."""
+        return sum(map(_rss, [self.pid, *_children(self.pid)]))
 
     def peak_rss(self) -> int:
         """The most bytes of memory it has held; the last known figure once it has ended."""
         if self.code is None:
-            self._peak = self._status("VmHWM")
+            self._peak = _status(self.pid, "VmHWM")
         return self._peak
-
-    def _status(self, field: str) -> int:
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name == field:
-                return int(value.split()[0]) * 1024
-        return 0
 
     # -- its end --------------------------------------------------------------------------------
 
@@ -185,3 +179,29 @@ def until(ready: Callable[[], bool], child: Child, timeout: float, what: str, *,
 def tail(child: Child, lines: int = 30) -> str:
     """The last lines of a child's log, for error messages."""
     return "\n".join(child.log().splitlines()[-lines:])
+
+
+# -- /proc ------------------------------------------------------------------------------------
+
+
+def _status(pid: int, field: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) * 1024
+    return 0
+
+
+def _rss(pid: int) -> int:
+    try:
+        return _status(pid, "VmRSS")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # a process that has just ended
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.extend(map(int, (thread / "children").read_text().split()))
+    return found

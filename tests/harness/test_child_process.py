@@ -80,3 +80,11 @@ async def test_the_end_of_a_child_can_be_awaited(tmp_path: Path) -> None:
     child = python(WAIT, tmp_path / "log")
     child.kill(signal.SIGKILL)
     assert await child.exited() == -signal.SIGKILL
+
+
+def test_the_memory_of_processes_that_a_child_started_counts(tmp_path: Path) -> None:
+    inner = "import sys; held = b'x' * (64 << 20); print('up', flush=True); sys.stdin.read()"
+    start = f"subprocess.Popen([sys.executable, '-c', {inner!r}], stdin=subprocess.PIPE)"
+    child = python(f"import subprocess, sys; {start}.wait()", tmp_path / "log")
+    assert child.rss() > 64 << 20
+    child.stop()

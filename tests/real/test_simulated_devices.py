@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steersman.api.clock import RealClock
-from steersman.api.generated import core_v1, load
-from steersman.api.scheme import Kind
+from steersman.api.generated import load
 from steersman.client.api import Api
-from steersman.sim.scheduler import Scheduler
 from tests.harness.devices import DRIVER, alternative, everything, exactly, first
-from tests.harness.envtest import ASSETS, SCHEDULER, RealPlane
-from tests.harness.follow import beside, until
+from tests.harness.envtest import SCHEDULER
+from tests.harness.schedulers import (
+    BOUND,
+    OURS,
+    REFUSED,
+    Ending,
+    both_endings,
+    create_nodes,
+    event_text,
+    pod_outcome,
+    told,
+)
 
 CLAIMS = load("resource.k8s.io", "v1", "ResourceClaim").untyped
 SLICES = load("resource.k8s.io", "v1", "ResourceSlice").untyped
 CLASSES = load("resource.k8s.io", "v1", "DeviceClass").untyped
-NODES = load("", "v1", "Node").untyped
-FULL_PODS: Kind[core_v1.Pod] = load("", "v1", "Pod")
-PODS = FULL_PODS.untyped
+PODS = load("", "v1", "Pod").untyped
 EVENTS = load("", "v1", "Event").untyped
-ACCOUNTS = load("", "v1", "ServiceAccount").untyped
-OURS = "steersman"
 DOMAIN = f'device.attributes["{DRIVER}"]'
 LARGE = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("16Gi")) >= 0'
 TOLERATED = {"tolerations": [{"key": "old", "operator": "Exists"}]}
-CAPACITY = {"cpu": "8", "memory": "8Gi", "pods": "30"}
-BOUND, REFUSED = "True", "False"
-"""The status of the condition PodScheduled."""
 
 
 def device(name: str, memory: str, index: int, **more: Any) -> dict[str, Any]:
@@ -128,31 +123,9 @@ def pod(name: str, claim: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": body}
 
 
-def condition(found: Any) -> dict[str, Any]:
-    conditions = found.get("status", {}).get("conditions", ())
-    return next((each for each in conditions if each["type"] == "PodScheduled"), {})
-
-
-async def told(api: Api, namespace: str, name: str, status: str) -> None:
-    """Wait until the scheduler has bound or refused a pod."""
-
-    def is_told(found: core_v1.Pod) -> bool:
-        return any(each.type == "PodScheduled" and each.status == status for each in found.status.conditions)
-
-    await until(api, FULL_PODS, namespace, name, is_told)
-
-
-async def tell(api: Api, namespace: str) -> dict[str, Any]:
+async def tell(api: Api, namespace: str = "default") -> Ending:
     """The story, and what is left of it."""
-    await api.create(ACCOUNTS, namespace, {"metadata": {"name": "default"}})
-    for name, zone in (("one", "a"), ("two", "a"), ("three", "b")):
-        labels = {"name": name, "zone": zone}
-        status = {
-            "capacity": CAPACITY,
-            "allocatable": CAPACITY,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        }
-        await api.create(NODES, "", {"metadata": {"name": name, "labels": labels}, "status": status})
+    await create_nodes(api, "zone", {"one": "a", "two": "a", "three": "b"})
     spec = {"selectors": [{"cel": {"expression": LOCAL}}], "config": [CONFIG]}
     await api.create(CLASSES, "", {"metadata": {"name": "gpu"}, "spec": spec})
     for each in DEVICES:
@@ -160,11 +133,11 @@ async def tell(api: Api, namespace: str) -> dict[str, Any]:
     for name, end, devices, more in STORY:
         await api.create(CLAIMS, namespace, {"metadata": {"name": name}, "spec": {"devices": devices}})
         await api.create(PODS, namespace, pod(name, name, **more))
-        await told(api, namespace, name, end)
+        await told(api, name, end)
     await api.create(PODS, namespace, pod("shared", "plain"))
-    await told(api, namespace, "shared", BOUND)
+    await told(api, "shared", BOUND)
     await api.create(PODS, namespace, pod("elsewhere", "plain", nodeSelector={"name": "three"}))
-    await told(api, namespace, "elsewhere", REFUSED)
+    await told(api, "elsewhere", REFUSED)
     await api.create(PODS, namespace, pod("early", "later"))
     pods = (await api.list(PODS, namespace)).items
     uids = {each["metadata"]["uid"]: each["metadata"]["name"] for each in pods if isinstance(each, dict)}
@@ -172,8 +145,8 @@ async def tell(api: Api, namespace: str) -> dict[str, Any]:
     events = (await api.list(EVENTS, namespace)).items
     return {
         "claims": {each["metadata"]["name"]: _claim(each, uids) for each in claims if isinstance(each, dict)},
-        "pods": {each["metadata"]["name"]: _pod(each) for each in pods if isinstance(each, dict)},
-        "events": sorted({_event(each) for each in events if isinstance(each, dict)}),
+        "pods": {each["metadata"]["name"]: pod_outcome(each) for each in pods if isinstance(each, dict)},
+        "events": sorted({event_text(each) for each in events if isinstance(each, dict)}),
     }
 
 
@@ -185,54 +158,21 @@ def _claim(found: dict[str, Any], uids: dict[str, str]) -> dict[str, Any]:
     return {"finalizers": found["metadata"].get("finalizers"), "status": status}
 
 
-def _pod(found: dict[str, Any]) -> tuple[str, ...]:
-    told = condition(found)
-    return found["spec"].get("nodeName", ""), *(told.get(key, "") for key in ("status", "reason", "message"))
-
-
-def _event(found: dict[str, Any]) -> tuple[str, ...]:
-    return found["involvedObject"]["name"], found["type"], found["reason"], found.get("message", "")
-
-
-async def ended(plane: RealPlane, binary: str) -> dict[str, Any]:
-    async with plane.connect() as api, AsyncExitStack() as stack:
-        if binary == OURS:
-            scheduler = Scheduler(api, RealClock(), scheduled_events=True, dra=True)
-            await stack.enter_async_context(beside(scheduler.run()))
-        else:
-            plane.scheduler("--leader-elect=false")
-        async with asyncio.timeout(90):
-            return await tell(api, "default")
-
-
 @pytest.fixture(scope="module")
-def ends() -> dict[str, dict[str, Any]]:
-    if not os.access(Path(os.environ.get(ASSETS, ""), SCHEDULER), os.X_OK):
-        pytest.skip(f"needs {SCHEDULER} in {ASSETS}")
-    binaries = (OURS, SCHEDULER)
-
-    async def both(planes: Sequence[RealPlane]) -> dict[str, dict[str, Any]]:
-        async with asyncio.TaskGroup() as tasks:
-            told = [
-                tasks.create_task(ended(plane, binary))
-                for plane, binary in zip(planes, binaries, strict=True)
-            ]
-        return {binary: task.result() for binary, task in zip(binaries, told, strict=True)}
-
-    with ExitStack() as stack:
-        return asyncio.run(both([stack.enter_context(RealPlane.start()) for _ in binaries]))
+def ends() -> dict[str, Ending]:
+    return both_endings(tell, dynamic_resources=True)
 
 
 @pytest.mark.parametrize(("name", "end"), [(name, end) for name, end, *_ in STORY])
-def test_both_allocate_the_same_devices(ends: dict[str, dict[str, Any]], name: str, end: str) -> None:
+def test_both_allocate_the_same_devices(ends: dict[str, Ending], name: str, end: str) -> None:
     assert ("allocation" in ends[SCHEDULER]["claims"][name]["status"]) == (end == BOUND)
     assert ends[OURS]["claims"][name] == ends[SCHEDULER]["claims"][name]
 
 
 @pytest.mark.parametrize("name", [*(name for name, *_ in STORY), "shared", "elsewhere", "early"])
-def test_both_say_the_same_of_a_pod(ends: dict[str, dict[str, Any]], name: str) -> None:
+def test_both_say_the_same_of_a_pod(ends: dict[str, Ending], name: str) -> None:
     assert ends[OURS]["pods"][name] == ends[SCHEDULER]["pods"][name]
 
 
-def test_both_record_the_same_events(ends: dict[str, dict[str, Any]]) -> None:
+def test_both_record_the_same_events(ends: dict[str, Ending]) -> None:
     assert ends[OURS]["events"] == ends[SCHEDULER]["events"]

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steersman.api.clock import RealClock
 from steersman.api.generated import core_v1, load
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
-from steersman.sim.scheduler import Scheduler
-from tests.harness.envtest import ASSETS, SCHEDULER, RealPlane
-from tests.harness.follow import beside, until
+from tests.harness.envtest import SCHEDULER
+from tests.harness.follow import until
+from tests.harness.schedulers import (
+    BOUND,
+    OURS,
+    REFUSED,
+    Ending,
+    both_endings,
+    create_nodes,
+    event_text,
+    pod_outcome,
+    told,
+)
 
-FULL_PODS: Kind[core_v1.Pod] = load("", "v1", "Pod")
 FULL_CLAIMS: Kind[core_v1.PersistentVolumeClaim] = load("", "v1", "PersistentVolumeClaim")
 FULL_VOLUMES: Kind[core_v1.PersistentVolume] = load("", "v1", "PersistentVolume")
-PODS, CLAIMS, VOLUMES = FULL_PODS.untyped, FULL_CLAIMS.untyped, FULL_VOLUMES.untyped
-NODES = load("", "v1", "Node").untyped
+PODS, CLAIMS, VOLUMES = load("", "v1", "Pod").untyped, FULL_CLAIMS.untyped, FULL_VOLUMES.untyped
 CLASSES = load("storage.k8s.io", "v1", "StorageClass").untyped
 CSI_NODES = load("storage.k8s.io", "v1", "CSINode").untyped
 EVENTS = load("", "v1", "Event").untyped
-ACCOUNTS = load("", "v1", "ServiceAccount").untyped
 
-OURS = "steersman"
-BOUND, REFUSED = "True", "False"
-"""The status of the condition PodScheduled."""
 SELECTED = "volume.kubernetes.io/selected-node"
 COMPLETED = "pv.kubernetes.io/bind-completed"
 ZONE = "topology.kubernetes.io/zone"
-ROOM = {"cpu": "8", "memory": "8Gi", "pods": "30"}
 ONE, TWO = {"nodeSelector": {"name": "one"}}, {"nodeSelector": {"name": "two"}}
 
 STORY: tuple[tuple[str, str, dict[str, Any] | None, dict[str, Any] | None, dict[str, Any]], ...] = (
@@ -110,15 +107,6 @@ def ephemeral(name: str) -> dict[str, Any]:
     return pod(name, "", volumes=[{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}])
 
 
-async def told(api: Api, name: str, status: str) -> None:
-    """Wait until the scheduler has bound or refused a pod."""
-
-    def is_told(found: core_v1.Pod) -> bool:
-        return any(each.type == "PodScheduled" and each.status == status for each in found.status.conditions)
-
-    await until(api, FULL_PODS, "default", name, is_told)
-
-
 async def bind(api: Api, name: str, volume: str) -> None:
     """Bind a claim, as the binder does."""
     body = {"metadata": {"annotations": {COMPLETED: "yes"}}, "spec": {"volumeName": volume}}
@@ -126,13 +114,14 @@ async def bind(api: Api, name: str, volume: str) -> None:
 
 
 async def prepare(api: Api) -> None:
-    await api.create(ACCOUNTS, "default", {"metadata": {"name": "default"}})
-    for name, zone in (("one", "a"), ("two", "b"), ("three", "b")):
-        ready = [{"type": "Ready", "status": "True"}]
-        status = {"capacity": ROOM, "allocatable": ROOM, "conditions": ready}
-        labels = {"name": name, ZONE: zone}
-        await api.create(NODES, "", {"metadata": {"name": name, "labels": labels}, "status": status})
-        driver = {"name": "disk", "nodeID": name, "topologyKeys": [], "allocatable": {"count": 1}}
+    await create_nodes(api, ZONE, {"one": "a", "two": "b", "three": "b"})
+    for name in ("one", "two", "three"):
+        driver: dict[str, Any] = {
+            "name": "disk",
+            "nodeID": name,
+            "topologyKeys": [],
+            "allocatable": {"count": 1},
+        }
         await api.create(CSI_NODES, "", {"metadata": {"name": name}, "spec": {"drivers": [driver]}})
     zones = [{"matchLabelExpressions": [{"key": "name", "values": ["one"]}]}]
     for name, provisioner, mode, more in (
@@ -192,7 +181,7 @@ async def by_hand(api: Api) -> None:
     await told(api, "foreign", REFUSED)
 
 
-async def tell(api: Api) -> dict[str, Any]:
+async def tell(api: Api) -> Ending:
     """The story, and what is left of it."""
     await prepare(api)
     for name, end, wanted, held, spec in STORY:
@@ -208,7 +197,7 @@ async def tell(api: Api) -> dict[str, Any]:
         for kind, namespace in ((PODS, "default"), (CLAIMS, "default"), (VOLUMES, ""), (EVENTS, "default"))
     ]
     return {
-        "pods": {each["metadata"]["name"]: _pod(each) for each in pods},
+        "pods": {each["metadata"]["name"]: pod_outcome(each) for each in pods},
         # The pod of the failing claim is scheduled again and again.
         "claims": {
             each["metadata"]["name"]: each["metadata"].get("annotations")
@@ -216,14 +205,8 @@ async def tell(api: Api) -> dict[str, Any]:
             if each["metadata"]["name"] != "failing"
         },
         "volumes": {each["metadata"]["name"]: _volume(each) for each in volumes},
-        "events": sorted({_event(each) for each in events}),
+        "events": sorted({event_text(each) for each in events}),
     }
-
-
-def _pod(found: dict[str, Any]) -> tuple[str, ...]:
-    conditions = found.get("status", {}).get("conditions", ())
-    told: dict[str, str] = next((each for each in conditions if each["type"] == "PodScheduled"), {})
-    return found["spec"].get("nodeName", ""), *(told.get(key, "") for key in ("status", "reason", "message"))
 
 
 def _volume(found: dict[str, Any]) -> tuple[Any, ...]:
@@ -234,48 +217,20 @@ def _volume(found: dict[str, Any]) -> tuple[Any, ...]:
     return found["metadata"].get("annotations"), reference
 
 
-def _event(found: dict[str, Any]) -> tuple[str, ...]:
-    return found["involvedObject"]["name"], found["type"], found["reason"], found.get("message", "")
-
-
-async def ended(plane: RealPlane, binary: str) -> dict[str, Any]:
-    async with plane.connect() as api, AsyncExitStack() as stack:
-        if binary == OURS:
-            scheduler = Scheduler(api, RealClock(), scheduled_events=True)
-            await stack.enter_async_context(beside(scheduler.run()))
-        else:
-            plane.scheduler("--leader-elect=false")
-        async with asyncio.timeout(90):
-            return await tell(api)
-
-
 @pytest.fixture(scope="module")
-def ends() -> dict[str, dict[str, Any]]:
-    if not os.access(Path(os.environ.get(ASSETS, ""), SCHEDULER), os.X_OK):
-        pytest.skip(f"needs {SCHEDULER} in {ASSETS}")
-    binaries = (OURS, SCHEDULER)
-
-    async def both(planes: Sequence[RealPlane]) -> dict[str, dict[str, Any]]:
-        async with asyncio.TaskGroup() as tasks:
-            told = [
-                tasks.create_task(ended(plane, binary))
-                for plane, binary in zip(planes, binaries, strict=True)
-            ]
-        return {binary: task.result() for binary, task in zip(binaries, told, strict=True)}
-
-    with ExitStack() as stack:
-        return asyncio.run(both([stack.enter_context(RealPlane.start()) for _ in binaries]))
+def ends() -> dict[str, Ending]:
+    return both_endings(tell)
 
 
 @pytest.mark.parametrize("name", [*(name for name, *_ in STORY), *BY_HAND])
-def test_both_say_the_same_of_a_pod(ends: dict[str, dict[str, Any]], name: str) -> None:
+def test_both_say_the_same_of_a_pod(ends: dict[str, Ending], name: str) -> None:
     assert ends[OURS]["pods"][name] == ends[SCHEDULER]["pods"][name]
 
 
-def test_both_leave_the_same_claims_and_volumes(ends: dict[str, dict[str, Any]]) -> None:
+def test_both_leave_the_same_claims_and_volumes(ends: dict[str, Ending]) -> None:
     assert ends[OURS]["claims"] == ends[SCHEDULER]["claims"]
     assert ends[OURS]["volumes"] == ends[SCHEDULER]["volumes"]
 
 
-def test_both_record_the_same_events(ends: dict[str, dict[str, Any]]) -> None:
+def test_both_record_the_same_events(ends: dict[str, Ending]) -> None:
     assert ends[OURS]["events"] == ends[SCHEDULER]["events"]

@@ -5,10 +5,9 @@ The texts are those of kube-apiserver 1.36.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
-import sys
-import threading
 from typing import Any
 
 import pytest
@@ -22,10 +21,12 @@ from steersman.api.go_yaml import MalformedDocument
 from steersman.api.nesting import MAX_DEPTH
 from steersman.server.apply.openapi import custom_resource_schema
 from steersman.server.apply.structs import typed_schema_of
-from steersman.server.codec import field_validation
+from steersman.server.codec import field_validation, json_yaml
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.codec.json_yaml import (
     NumberOutOfRange,
+    PredecodedYaml,
+    TooMuchYaml,
     decode_json,
     decode_yaml,
     predecode_yaml,
@@ -508,15 +509,12 @@ def test_yaml_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parsed == [b"a: [1, {b: 2}]\n"]
 
 
-async def test_large_yaml_is_decoded_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = []
-    intervals = []
-    usual_interval = sys.getswitchinterval()
+async def test_large_yaml_is_decoded_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     compose = go_yaml._compose
+    composed_here = []
 
     def recorded(loader: Any) -> Any:
-        threads.append(threading.current_thread())
-        intervals.append(sys.getswitchinterval())
+        composed_here.append(loader)
         return compose(loader)
 
     monkeypatch.setattr(go_yaml, "_compose", recorded)
@@ -527,11 +525,16 @@ async def test_large_yaml_is_decoded_in_a_thread(monkeypatch: pytest.MonkeyPatch
     refused = await predecode_yaml(b"a: *x\nb: &x 1\n")
     with pytest.raises(MalformedDocument, match="unknown anchor 'x' referenced"):
         decode_yaml(refused)
-    assert len(threads) == 3
-    assert threading.current_thread() not in threads
-    assert max(intervals) < usual_interval == sys.getswitchinterval(), "the loop waits less for the thread"
+    assert not composed_here
     small = b"a: 1\n"
     assert await predecode_yaml(small) is small
+
+
+async def test_more_yaml_than_may_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_yaml, "MAX_WAITING_YAML", 50_000)
+    text = b"a: 1\n" + b"# large\n" * 5_000
+    outcomes = await asyncio.gather(*(predecode_yaml(text) for _ in range(3)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [PredecodedYaml, TooMuchYaml, TooMuchYaml]
 
 
 words = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=4)

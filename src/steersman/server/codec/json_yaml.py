@@ -1,16 +1,16 @@
 """Decoding of JSON and YAML bodies by upstream's rules and with upstream's errors.
 
 `steersman.api.go_yaml` has the rules of YAML. Reading it takes some ten times as long as reading JSON. `predecode_yaml`
-does it in a thread for bodies that would hold up the event loop.
+has it done in another process for bodies that would hold up the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import math
 import re
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -20,10 +20,10 @@ import msgspec
 from steersman.api import go_yaml
 from steersman.api.go_yaml import MAX_DEPTH_EXCEEDED, MalformedDocument
 from steersman.api.nesting import MAX_DEPTH, depth_of
+from steersman.server.codec.yaml_process import ProcessEnded, YamlProcess
 
 MAX_WAITING_YAML = 8 * 1024 * 1024
-"""Bytes of YAML that may wait for the thread that decodes it."""
-_waiting_yaml = 0
+"""Bytes of YAML that may wait for the process that decodes it."""
 
 
 class NumberOutOfRange(MalformedDocument):
@@ -165,7 +165,7 @@ class PredecodedYaml(bytes):
     outcome: tuple[Any, tuple[str, ...]] | MalformedDocument
 
 
-_SLOW_YAML_BYTES = 4 * 1024
+_SLOW_YAML_BYTES = 16 * 1024
 """The size from which YAML takes more than a few milliseconds to decode."""
 _SLOW_FLOW_BYTES = 32 * 1024
 """The same for bodies that begin with a brace, most of which are JSON."""
@@ -178,53 +178,58 @@ def is_slow_yaml(raw: bytes) -> bool:
 
 
 class TooMuchYaml(Exception):
-    """More YAML waits to be decoded than is kept in memory."""
+    """More YAML waits to be decoded than is kept in memory, or it could not be decoded just now."""
+
+
+class _SlowYaml:
+    """Bodies that wait for the process that decodes them, and the thread that talks to it."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="yaml")
+        self._process = YamlProcess()
+        atexit.register(self._process.end)
+        self._waiting = 0
+        self._idle: asyncio.TimerHandle | None = None
+
+    async def decode(self, raw: bytes) -> tuple[Any, tuple[str, ...]] | MalformedDocument:
+        if self._waiting and self._waiting + len(raw) > MAX_WAITING_YAML:
+            raise TooMuchYaml
+        loop = asyncio.get_running_loop()
+        if self._idle is not None:
+            self._idle.cancel()
+        self._waiting += len(raw)
+        try:
+            return await loop.run_in_executor(self._thread, self._outcome, raw)
+        except ProcessEnded:
+            raise TooMuchYaml from None
+        finally:
+            self._waiting -= len(raw)
+            if not self._waiting:
+                self._idle = loop.call_later(_IDLE_SECONDS, self._thread.submit, self._process.end)
+
+    def _outcome(self, raw: bytes) -> tuple[Any, tuple[str, ...]] | MalformedDocument:
+        try:
+            return _decode_flow(raw) or self._process.decode(raw)
+        except MalformedDocument as error:
+            return error
+
+
+_IDLE_SECONDS = 10.0
+"""How long the process that decodes YAML is kept without work."""
+
+_slow_yaml = cache(_SlowYaml)
 
 
 async def predecode_yaml(raw: bytes) -> bytes:
-    """Decodes a YAML body in a thread if that takes long, for `decode_yaml`. Needs a loop in real time.
+    """Decodes a YAML body in another process if that takes long, for `decode_yaml`. Needs a loop in real time.
 
-    Raises `TooMuchYaml` where too much waits for the thread.
+    Raises `TooMuchYaml` where too much waits for that process.
     """
-    global _waiting_yaml
     if not is_slow_yaml(raw):
         return raw
-    if _waiting_yaml and _waiting_yaml + len(raw) > MAX_WAITING_YAML:
-        raise TooMuchYaml
     body = PredecodedYaml(raw)
-    loop = asyncio.get_running_loop()
-    if not _waiting_yaml:
-        sys.setswitchinterval(_SWITCH_INTERVAL)
-    _waiting_yaml += len(raw)
-    try:
-        body.outcome = await loop.run_in_executor(_yaml_executor(), _yaml_outcome, raw)
-    finally:
-        _waiting_yaml -= len(raw)
-        if not _waiting_yaml:
-            sys.setswitchinterval(_USUAL_SWITCH_INTERVAL)
+    body.outcome = await _slow_yaml().decode(raw)
     return body
-
-
-_USUAL_SWITCH_INTERVAL = sys.getswitchinterval()
-_SWITCH_INTERVAL = 0.0005
-"""Seconds after which the thread gives the interpreter's lock to the event loop.
-
-The loop asks for it after every read and write of a socket. With the usual 5 ms, a server that receives many bodies while
-the thread is busy took a second to answer others.
-"""
-
-
-@cache
-def _yaml_executor() -> ThreadPoolExecutor:
-    """One thread for all large bodies: more would only take the interpreter's lock away from the event loop."""
-    return ThreadPoolExecutor(1, thread_name_prefix="yaml")
-
-
-def _yaml_outcome(raw: bytes) -> tuple[Any, tuple[str, ...]] | MalformedDocument:
-    try:
-        return decode_yaml(raw)
-    except MalformedDocument as error:
-        return error
 
 
 def decode_yaml(raw: bytes) -> tuple[Any, tuple[str, ...]]:
@@ -233,12 +238,15 @@ def decode_yaml(raw: bytes) -> tuple[Any, tuple[str, ...]]:
         if isinstance(raw.outcome, MalformedDocument):
             raise raw.outcome
         return raw.outcome
-    if raw[:1] == b"{":
-        # Most YAML bodies are JSON, which decodes many times faster.
-        try:
-            document = decode_json(raw)
-        except MalformedDocument:
-            document = None
-        if document is not None and _count_keys(document) == count_written_keys(raw):
-            return document, ()
-    return go_yaml.decode(raw)
+    return _decode_flow(raw) or go_yaml.decode(raw)
+
+
+def _decode_flow(raw: bytes) -> tuple[Any, tuple[str, ...]] | None:
+    """The document in a YAML body that is JSON, as most are, which decodes many times faster."""
+    if raw[:1] != b"{":
+        return None
+    try:
+        document = decode_json(raw)
+    except MalformedDocument:
+        return None
+    return (document, ()) if _count_keys(document) == count_written_keys(raw) else None
