@@ -51,8 +51,11 @@ PREFER_SAME_GATE = "PreferSameTrafficDistribution"
 
 SLICE_DELAY = 1.0
 """The least seconds from another writer's change of a slice until its Service is looked at."""
-COALESCE_WITHIN = 0.5
-"""The longest a Service waits between two rounds, in seconds: many pods becoming ready are one write of a slice."""
+COALESCE_WITHIN = 1.0
+"""The longest a Service waits between two rounds, in seconds: many pods becoming ready are one write of a slice.
+
+Upstream waits as long where its cache does not show its own writes yet.
+"""
 MIN_BACKOFF = 1.0
 """Seconds after the first failed round of a Service, for a round may write many slices."""
 
