@@ -32,7 +32,7 @@ from steersman.manager.controller_table import Tests
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "steersman"
 COVERAGE = SOURCE / "manager" / "coverage.tsv"
-PAGE = ROOT / "docs" / "controllers.md"
+PAGE = ROOT / "docs" / "reference" / "controllers.md"
 COUNTED = (ROOT / "README.md", ROOT / "docs" / "compatibility.md", PAGE)
 """Documents that say how many controllers there are."""
 COUNT = re.compile(r"\b\d+ of 52\b")

@@ -1,4 +1,4 @@
-"""Controllers beside an API server as envtest starts it: what docs/deploy.md shows, tried."""
+"""Controllers beside an API server as envtest starts it: what docs/guides/deploy.md shows, tried."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.harness.child_process import until
 from tests.harness.envtest import RealPlane
 
-DOCS = Path(__file__).parents[2] / "docs" / "deploy.md"
+DOCS = Path(__file__).parents[2] / "docs" / "guides" / "deploy.md"
 
 ENVTEST = ("--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.0.0.0/24")
 """Flags by which envtest's server differs from one in a cluster."""

@@ -13,7 +13,7 @@ from steersman.testing import Cluster
 
 pytest_plugins = "pytester"
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "testing.md"
 LISTINGS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 

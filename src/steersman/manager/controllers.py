@@ -152,7 +152,7 @@ def _needs(row: ControllerRow) -> str:
 
 
 def markdown(rows: Sequence[ControllerRow]) -> str:
-    """The table of docs/controllers.md."""
+    """The table of docs/reference/controllers.md."""
     lines = ["| controller | state | feature gates | service account | rows | scenarios | compared |"]
     lines.append("|---|---|---|---|--:|--:|--:|")
     for row in rows:

@@ -1,4 +1,4 @@
-"""Nodes that fail under virtual time. The outcomes are the table of docs/nodes.md, row by row."""
+"""Nodes that fail under virtual time. The outcomes are the table of docs/guides/nodes.md, row by row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steersman.testing.cluster import Cluster
 from tests.harness.away import Away
 
 NODES: Kind[Any] = load("", "v1", "Node")
-DOCS = Path(__file__).parents[3] / "docs" / "nodes.md"
+DOCS = Path(__file__).parents[3] / "docs" / "guides" / "nodes.md"
 DAY = 86_400.0
 
 
