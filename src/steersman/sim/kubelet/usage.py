@@ -1,8 +1,12 @@
 """What simulated pods and nodes use, and the documents of metrics.k8s.io that say so. Pure functions.
 
-A container uses what the pod's annotations say (``sim.steersman.dev/cpu: 250m``,
-``sim.steersman.dev/memory: 64Mi``, of all its containers together, or ``…/cpu.main`` of one), else half of
-what it requests, else next to nothing. The same pod always uses the same.
+A container uses what the pod's annotations say, else half of what it requests, else next to nothing. The same pod always uses the
+same. The annotations, all with the prefix ``sim.steersman.dev/``, are about all containers together, or about one (``cpu.main``):
+
+==========  ==========================================
+``cpu``     the CPU that a pod uses, such as ``250m``
+``memory``  the memory that a pod uses, such as ``64Mi``
+==========  ==========================================
 """
 
 from __future__ import annotations

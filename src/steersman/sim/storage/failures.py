@@ -5,7 +5,7 @@
 ``delete-error``       of a volume or its StorageClass: the volume is not deleted
 ``attach-error``       of a volume, its StorageClass or the Node: the CSI driver does not attach the volume
 ``detach-error``       of a volume, its StorageClass or the Node: the CSI driver does not detach the volume
-``expand-error``       of a claim or its StorageClass: the CSI driver does not expand the volume
+``expand-error``       of a claim, its volume or its StorageClass: the CSI driver does not expand the volume
 =====================  ========================================================================================
 
 All have the prefix ``sim.steersman.dev/``. Operations that failed are retried after 1 s, doubling to 5 min, as the parts of real

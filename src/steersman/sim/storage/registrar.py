@@ -1,7 +1,4 @@
-"""The registrar of the simulated CSI driver: enters the driver in the CSINode of each simulated node.
-
-The annotation ``sim.steersman.dev/volume-limit`` of a Node says how many volumes can be attached to it.
-"""
+"""The registrar of the simulated CSI driver: enters the driver in the CSINode of each simulated node."""
 
 from __future__ import annotations
 
@@ -24,6 +21,7 @@ from steersman.sim.storage.simulated_storage import DRIVER
 
 CSI_NODES: Kind[storage_v1.CSINode] = load("storage.k8s.io", "v1", "CSINode")
 LIMIT = f"{PREFIX}volume-limit"
+"""An annotation of a Node: how many volumes of the simulated CSI driver can be attached to it."""
 DEFAULT_LIMIT = 25
 """Volumes that can be attached to a node: about as many as to a virtual machine of a cloud."""
 
