@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 from steersman.api.kinds import DEPLOYMENTS, PODS, Deployment, ObjectMeta, OwnerReference, Pod, ReplicaSet
-from steersman.api.meta import controller_of, is_controlled_by, owner_reference, truncate_to_seconds
+from steersman.api.meta import (
+    controller_of,
+    format_micro_time,
+    format_time,
+    is_controlled_by,
+    owner_reference,
+    truncate_to_seconds,
+)
 
 OWNER = Deployment(metadata=ObjectMeta(name="web", namespace="shop", uid="u1"))
 
@@ -49,3 +56,9 @@ def test_objects_carry_whole_seconds() -> None:
     exact = datetime(2026, 1, 2, 3, 4, 5, 999999, tzinfo=UTC)
     assert truncate_to_seconds(exact) == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert truncate_to_seconds(truncate_to_seconds(exact)) == truncate_to_seconds(exact)
+
+
+def test_times_are_written_in_utc_with_four_digits_of_the_year() -> None:
+    early = datetime(1, 1, 2, 1, 0, 2, tzinfo=timezone(timedelta(hours=1)))
+    assert format_time(early) == "0001-01-02T00:00:02Z"
+    assert format_micro_time(early) == "0001-01-02T00:00:02.000000Z"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from steersman.api.kinds import Object, OwnerReference
@@ -41,5 +41,11 @@ def truncate_to_seconds(now: datetime) -> datetime:
 
 
 def format_time(at: datetime) -> str:
-    """Write a time of UTC as metav1.Time does, for the bodies of patches."""
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Write a time as metav1.Time does, in UTC, for the bodies of patches."""
+    # strftime would write years before 1000 without leading zeros.
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def format_micro_time(at: datetime) -> str:
+    """Write a time as metav1.MicroTime does, in UTC. The server refuses one without its six digits."""
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

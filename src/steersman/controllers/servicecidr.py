@@ -17,6 +17,7 @@ from steersman.api.conditions import find_condition
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.ip_addresses import Address, Network, parse_cidr, parse_ip
 from steersman.api.kinds.services import IPADDRESSES, SERVICECIDRS, IPAddress, ServiceCIDR
+from steersman.api.meta import format_time
 from steersman.api.scheme import Key
 from steersman.intent.actions import Emit, List, Patch, PatchType
 from steersman.intent.controller import Caches, Change, Controller, Watch
@@ -98,7 +99,7 @@ async def _set_ready(cidr: ServiceCIDR, status: str, reason: str, message: str, 
         "status": status,
         "reason": reason,
         "message": message,
-        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": format_time(now),
     }
     body = {
         "apiVersion": SERVICECIDRS.api_version,

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from steersman.api.kinds import Object, ObjectMeta, ObjectReference, Struct
+from steersman.api.meta import format_micro_time, format_time
 from steersman.api.scheme import Kind, kind_of, register
 
 NOTE = 1024
@@ -113,7 +114,7 @@ class Scribe:
 
     def event(self, about: ObjectReference, type: str, reason: str, message: str, now: datetime) -> Event:
         """A first core/v1 event."""
-        at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = format_time(now)
         return Event(
             metadata=self._metadata(about, now),
             involvedObject=about,
@@ -134,7 +135,7 @@ class Scribe:
         """A first events.k8s.io/v1 event."""
         return SeriesEvent(
             metadata=self._metadata(about, now),
-            eventTime=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            eventTime=format_micro_time(now),
             reportingController=self._component,
             reportingInstance=f"{self._component}-{self._host}",
             # differs: the server refuses an event without an action, and notes that are too long.

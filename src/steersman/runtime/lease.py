@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 import uuid
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from steersman.api.clock import Clock
 from steersman.api.kinds import LEASES
+from steersman.api.meta import format_micro_time
 
 Document: TypeAlias = dict[str, Any]
 
@@ -64,8 +65,8 @@ def taken(before: Document, holder: str, duration: int, now: datetime) -> Docume
         **before,
         "holderIdentity": holder,
         "leaseDurationSeconds": duration,
-        "acquireTime": micro(acquired or now),
-        "renewTime": micro(now),
+        "acquireTime": format_micro_time(acquired or now),
+        "renewTime": format_micro_time(now),
         "leaseTransitions": transitions if mine else transitions + 1,
     }
 
@@ -76,14 +77,9 @@ def given_up(before: Document, now: datetime) -> Document:
         **{field: value for field, value in before.items() if field != "preferredHolder"},
         "holderIdentity": "",
         "leaseDurationSeconds": 1,
-        "acquireTime": micro(now),
-        "renewTime": micro(now),
+        "acquireTime": format_micro_time(now),
+        "renewTime": format_micro_time(now),
     }
-
-
-def micro(at: datetime) -> str:
-    """A MicroTime. The server refuses one without its six digits."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def time_in(text: object) -> datetime | None:

@@ -15,10 +15,11 @@ from typing import Any, cast
 
 from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, NotFound
+from steersman.api.meta import format_micro_time
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
 from steersman.runtime.backoff import Backoff
-from steersman.runtime.lease import Document, micro, time_in
+from steersman.runtime.lease import Document, time_in
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Candidate:
     def _spec(self, before: Document) -> Document:
         # differs: an answer is never older than the question, though this clock may be behind the server's.
         renewed = max(self._clock.now(), time_in(before.get("pingTime")) or self._clock.now())
-        return {**before, **self._claim, "renewTime": micro(renewed)}
+        return {**before, **self._claim, "renewTime": format_micro_time(renewed)}
 
     async def _listen(self, since: str) -> bool:
         """Wait until it is time to renew; whether that is because the server asked, or a long time passed."""

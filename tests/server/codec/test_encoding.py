@@ -29,6 +29,14 @@ def test_a_lease_always_has_six_digits(micro: int) -> None:
     }
 
 
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_a_lease_of_any_year_is_read_back_as_it_was(at: datetime) -> None:
+    lease = Lease(spec=LeaseSpec(renewTime=at))
+    spec = msgspec.json.decode(encode_object("coordination.k8s.io/v1", "Lease", lease))["spec"]
+    assert len(spec["renewTime"]) == len("2026-01-01T12:00:00.000000Z")
+    assert datetime.fromisoformat(spec["renewTime"]) == at
+
+
 def test_events_have_them_in_lists_and_in_their_series() -> None:
     event = Event(
         metadata=ObjectMeta(name="e", creationTimestamp=WHOLE),

@@ -19,6 +19,7 @@ from steersman.api.errors import ApiError, NotFound
 from steersman.api.go_duration import format_duration
 from steersman.api.ip_addresses import Network, parse_cidr
 from steersman.api.kinds.nodes import NODES, Node
+from steersman.api.meta import format_time
 from steersman.api.scheme import Key
 from steersman.controllers.shared.flags import ALLOCATE_NODE_CIDRS, CLUSTER_CIDR, CLUSTER_NAME
 from steersman.intent.actions import Action, Batch, Emit, Failed, Outcome, Patch, PatchType
@@ -126,7 +127,7 @@ def network_condition(node: Node, created: bool, now: datetime) -> Patch[Node] |
     known = find_condition(node.status.conditions, "NetworkUnavailable")
     if known is not None and (known.status, known.reason) == (status, reason):
         return None
-    time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = format_time(now)
     condition = {
         "type": "NetworkUnavailable",
         "status": status,

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.kinds import Struct
+from steersman.api.meta import format_micro_time
 from steersman.api.scheme import encode_hook
 from steersman.server.codec.convert import CODECS, micro_time_paths
 
@@ -93,7 +94,7 @@ def _with_micro_time(obj: Any, path: tuple[str, ...]) -> Any:
             return obj
         made = _with_micro_time(value, path[1:])
     elif type(value) is datetime and not value.microsecond:
-        made = msgspec.Raw(f'"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.000000Z"'.encode())
+        made = msgspec.Raw(f'"{format_micro_time(value.astimezone(UTC))}"'.encode())
     else:
         return obj
     return obj if made is value else replace(obj, **{path[0]: made})

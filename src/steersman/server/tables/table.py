@@ -13,6 +13,7 @@ from steersman.api.errors import BadRequest
 from steersman.api.generated.apps_v1 import DaemonSet
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.kinds import EMPTY, Struct
+from steersman.api.meta import format_time
 from steersman.server.codec.encoding import encode_object
 from steersman.server.defaulting.workloads import TEMPLATE_GENERATION
 from steersman.server.tables.printer import NAME, Cell, Column, Condition, Printer
@@ -155,7 +156,7 @@ def _default_cells(obj: Any, now: datetime) -> tuple[Cell, ...]:
     created = obj.metadata.creationTimestamp
     if created is None:
         return obj.metadata.name, _ZERO_TIME
-    return obj.metadata.name, created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return obj.metadata.name, format_time(created.astimezone(UTC))
 
 
 _ZERO_TIME = "0001-01-01T00:00:00Z"

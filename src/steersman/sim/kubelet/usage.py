@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from steersman.api.generated import core_v1 as v1
+from steersman.api.meta import format_time
 from steersman.api.quantity import Format, Quantity
 from steersman.sim.kubelet.behaviour import PREFIX
 
@@ -78,7 +79,7 @@ def pod_metrics(pod: v1.Pod, now: datetime) -> dict[str, Any] | None:
         "apiVersion": "metrics.k8s.io/v1beta1",
         "kind": "PodMetrics",
         "metadata": _metadata(meta.name, meta.namespace, dict(meta.labels), now),
-        "timestamp": _time(now),
+        "timestamp": format_time(now),
         "window": WINDOW,
         "containers": [{"name": name, "usage": used.document()} for name, used in found],
     }
@@ -94,7 +95,7 @@ def node_metrics(node: v1.Node, pods: Iterable[v1.Pod], now: datetime) -> dict[s
         "apiVersion": "metrics.k8s.io/v1beta1",
         "kind": "NodeMetrics",
         "metadata": _metadata(meta.name, "", dict(meta.labels), now),
-        "timestamp": _time(now),
+        "timestamp": format_time(now),
         "window": WINDOW,
         "usage": total.document(),
     }
@@ -123,13 +124,9 @@ def _amount(amount: str | float | None, resource: str) -> int | None:
 
 
 def _metadata(name: str, namespace: str, labels: dict[str, str], now: datetime) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": name, "creationTimestamp": _time(now)}
+    found: dict[str, Any] = {"name": name, "creationTimestamp": format_time(now)}
     if namespace:
         found["namespace"] = namespace
     if labels:
         found["labels"] = labels
     return found
-
-
-def _time(now: datetime) -> str:
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")

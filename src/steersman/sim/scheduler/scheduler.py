@@ -10,6 +10,7 @@ from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
+from steersman.api.meta import format_time
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
@@ -359,7 +360,7 @@ class Scheduler:
 
     async def _set_condition(self, pod: v1.Pod, message: str, nominated: str, reason: str) -> None:
         meta = pod.metadata
-        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = format_time(self._clock.now())
         known = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
         condition: dict[str, Any] = {
             "type": "PodScheduled",
@@ -391,7 +392,7 @@ class Scheduler:
             "status": "True",
             "reason": "PreemptionByScheduler",
             "message": f"{self._name}: preempting to accommodate a higher priority pod",
-            "lastTransitionTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": format_time(self._clock.now()),
         }
         body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
         try:
