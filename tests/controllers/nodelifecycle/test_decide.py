@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -367,6 +367,40 @@ def test_a_lease_of_a_node_concerns_the_node() -> None:
     assert keys(2, Change(None, lease(NOW))) == [Key("", "node0")]
     other = lease(NOW)
     assert keys(2, Change(None, type(other)(metadata=pod().metadata))) == []
+
+
+@pytest.mark.parametrize(
+    ("ready", "old", "new", "concerned"),
+    [
+        ("True", NOW, NOW + SECOND, False),
+        ("False", NOW, NOW + SECOND, True),
+        ("Unknown", NOW, NOW + SECOND, True),
+        ("True", NOW, NOW, True),
+        ("True", NOW, NOW - SECOND, True),
+        ("True", NOW, None, True),
+        ("True", None, NOW + SECOND, True),
+    ],
+)
+def test_a_ready_node_whose_lease_is_renewed_needs_no_round(
+    ready: str, old: datetime | None, new: datetime | None, concerned: bool
+) -> None:
+    rounds = Rounds(node(ready=ready), lease(NOW))
+    rounds.health()
+    before, after = (lease(at) if at is not None else None for at in (old, new))
+    found = rounds.controller.watches[2].to(rounds.caches, Change(before, after))
+    assert list(found) == ([Key("", "node0")] if concerned else [])
+
+
+def test_a_renewal_without_a_round_begins_the_grace_period_anew() -> None:
+    rounds = Rounds(node(), lease(NOW))
+    rounds.health()
+    rounds.later(30)
+    renewed = lease(NOW + 30 * SECOND)
+    assert not list(rounds.controller.watches[2].to(rounds.caches, Change(lease(NOW), renewed)))
+    rounds.put(renewed)
+    rounds.later(30)
+    assert rounds.health() == Wake(20 * SECOND, "heartbeats go on", renewed_by=HEARTBEAT)
+    assert rounds.patches() == []
 
 
 @pytest.mark.parametrize(

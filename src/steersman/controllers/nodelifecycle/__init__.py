@@ -281,7 +281,15 @@ async def _newer_heartbeat(seen: NodeSeen, health: Health) -> Verdict | None:
 
 
 def _node_of_lease(caches: Caches, change: Change[Lease]) -> Iterable[Key]:
-    return (Key("", change.obj.metadata.name),)
+    """The node of a Lease, unless the Lease says just that a ready node lives on: that is recorded without a round."""
+    key = Key("", change.obj.metadata.name)
+    if change.new is None or change.old is None:
+        return (key,)
+    node = caches[NODES].get(key)
+    if node is None or ready_status(node) != "True":
+        return (key,)
+    renewed = change.new.spec.renewTime
+    return () if memory_of(caches, Memory).renew(key.name, renewed, caches.monotonic()) else (key,)
 
 
 def _is_node_lease(lease: Lease) -> bool:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from steersman.api.kinds import Lease
 from steersman.api.kinds.nodes import Node
-from steersman.controllers.nodelifecycle.health import Health, observe_heartbeats, ready_status
+from steersman.controllers.nodelifecycle.health import Health, is_renewed, observe_heartbeats, ready_status
 from steersman.controllers.nodelifecycle.zones import Zones
 
 
@@ -56,6 +56,14 @@ class Memory:
         known = self.healths.get(name)
         health = self.healths[name] = observe_heartbeats(known, node, lease, monotonic, now)
         return health
+
+    def renew(self, name: str, renewed: datetime | None, monotonic: float) -> bool:
+        """Take in a Lease that was renewed; returns whether it was, and the node was known to be alive."""
+        health = self.healths.get(name)
+        if health is None or health.unconfirmed or not is_renewed(health.renewed, renewed):
+            return False
+        self.healths[name] = replace(health, probed=monotonic, renewed=renewed)
+        return True
 
     def probe(self, name: str, monotonic: float, *, unconfirmed: bool = False) -> Health:
         """Begin the grace period of a node anew: it is alive, or its heartbeats could not be observed."""
