@@ -20,7 +20,7 @@ from steersman.api.kinds import DEPLOYMENTS, LEASES, REPLICASETS, REPLICATIONCON
 from steersman.api.kinds.policy import PODDISRUPTIONBUDGETS
 from steersman.api.kinds.quota import RESOURCEQUOTAS
 from steersman.api.kinds.statefulsets import STATEFULSETS
-from steersman.runtime.lease import micro
+from steersman.api.meta import format_micro_time
 from tests.harness.envtest import RealPlane
 from tests.harness.manager_replicas import DEADLINE, DURATION, LEASE, RETRY, Group, Reign, Task, Trail
 
@@ -79,7 +79,7 @@ async def cut_off(group: Group) -> None:
 async def robbed(group: Group) -> None:
     """Somebody writes another name into the lease."""
     first = await group.leader()
-    now = micro(RealClock().now())
+    now = format_micro_time(RealClock().now())
     theft = {"holderIdentity": "thief", "leaseDurationSeconds": THEFT, "renewTime": now}
     await group.api.patch(LEASES, group.name, LEASE, {"spec": theft})
     assert await first.child.exited() == 1

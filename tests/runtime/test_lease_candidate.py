@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from steersman.api.meta import format_micro_time
 from steersman.api.scheme import Kind
-from steersman.runtime.lease import micro
 from steersman.runtime.lease_candidate import CANDIDATES, RENEW, Candidate
 from steersman.sim.world import World
 
@@ -60,7 +60,7 @@ def found(world: World) -> dict[str, Any]:
 
 def ping(world: World, ahead: float = 0.0) -> str:
     """Ask for a sign of life, as the API server does; answers when, by the server's clock."""
-    at = micro(world.now() + timedelta(seconds=ahead))
+    at = format_micro_time(world.now() + timedelta(seconds=ahead))
     world.run(world.api().patch(CANDIDATES, "kube-system", "host-1", {"spec": {"pingTime": at}}))
     return at
 
