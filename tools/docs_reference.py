@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-import io
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import redirect_stdout
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
@@ -52,33 +48,19 @@ def _text(docstring: str | None) -> str:
 
 def commands() -> str:
     """The verbs of the command line, each with its help."""
-    from steersman.manager import cli
+    from steersman.manager.verb import help_text
+    from steersman.manager.verbs import VERBS
 
     parts = []
-    for verb in cli.VERBS:
-        text = _help(verb.name)
-        more = ""
+    for verb in VERBS:
+        text, more = help_text(verb), ""
         if verb.name == "run":
-            text, more = (
-                text.partition(" flags:\n")[0].rpartition("\n\n")[0],
-                "\nIts flags have [a page of their own](flags.md).\n",
-            )
-        parts.append(
-            f"## {verb.name}\n\n{verb.help[0].upper()}{verb.help[1:]}.\n\n```text\n{text}\n```\n{more}"
-        )
+            text = text.partition(" flags:\n")[0].rpartition("\n\n")[0]
+            more = "\nIts flags have [a page of their own](flags.md).\n"
+        parts.append(f"## {verb.name}\n\n```text\n{text}\n```\n{more}")
+        for each in verb.verbs:
+            parts.append(f"### {verb.name} {each.name}\n\n```text\n{help_text(each)}\n```\n")
     return "\n".join(parts)
-
-
-def _help(verb: str) -> str:
-    from steersman.manager import cli
-
-    output = io.StringIO()
-    with mock.patch.dict(os.environ, {"COLUMNS": str(WIDTH), "NO_COLOR": "1"}), redirect_stdout(output):
-        try:
-            cli.main([verb, "--help"])
-        except SystemExit:  # argparse ends the program after its help
-            pass
-    return output.getvalue().rstrip()
 
 
 def flags() -> str:

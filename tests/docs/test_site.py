@@ -10,8 +10,8 @@ import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from steersman.manager import cli
 from steersman.manager.flag_table import FLAGS
+from steersman.manager.verbs import VERBS
 from steersman.testing import Cluster
 from tools.docs_reference import PREFIX, found_annotations
 
@@ -60,7 +60,7 @@ def test_the_reference_names_every_verb_flag_annotation_and_method(site: Path) -
     def page(name: str) -> str:
         return (site / "reference" / f"{name}.html").read_text()
 
-    assert [verb.name for verb in cli.VERBS if f'id="{verb.name}"' not in page("commands")] == []
+    assert [verb.name for verb in VERBS if f'id="{verb.name}"' not in page("commands")] == []
     assert [flag.name for flag in FLAGS if f"--{flag.name}<" not in page("flags")] == []
     public = [name for name in dir(Cluster) if not name.startswith("_")]
     assert [name for name in public if f'id="cluster{name.replace(".", "")}"' not in page("python")] == []

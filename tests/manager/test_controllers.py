@@ -15,7 +15,7 @@ from steersman.intent.controller import Controller
 from steersman.manager import cli
 from steersman.manager.controller_selection import KNOWN_CONTROLLERS
 from steersman.manager.controller_table import controller_table, count, coverage, write_coverage
-from steersman.manager.controllers import coloured, main
+from steersman.manager.output import coloured
 from steersman.server.server import Server
 from steersman.sim.world import World
 from tests.harness.controller_coverage import COUNT, COUNTED, COVERAGE, compared, derived, renewed
@@ -140,7 +140,7 @@ def test_the_table_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_wide_adds_aliases_flags_and_writes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["-o", "wide"]) == 0
+    assert cli.main(["controllers", "-o", "wide"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("job-controller"))
     assert line.split()[-3:] == [
         "job",
@@ -151,7 +151,7 @@ def test_wide_adds_aliases_flags_and_writes(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("name", ["podgc", "pod-garbage-collector-controller"])
 def test_one_is_shown_in_full_by_name_or_alias(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    assert main([name]) == 0
+    assert cli.main(["controllers", name]) == 0
     out = capsys.readouterr().out
     assert out.startswith("pod-garbage-collector-controller\n")
     assert re.search(r"--terminated-pod-gc-threshold +12500", out)
@@ -161,11 +161,11 @@ def test_one_is_shown_in_full_by_name_or_alias(capsys: pytest.CaptureFixture[str
 
 
 def test_programs_read_json_and_yaml(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["-o", "json"]) == 0
+    assert cli.main(["controllers", "-o", "json"]) == 0
     documents = json.loads(capsys.readouterr().out)
-    assert main(["-o", "yaml"]) == 0
+    assert cli.main(["controllers", "-o", "yaml"]) == 0
     assert yaml.safe_load(capsys.readouterr().out) == documents
-    assert main(["ttl", "-o", "json"]) == 0
+    assert cli.main(["controllers", "ttl", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out) in documents
     assert all(
         document["serviceAccount"]
@@ -175,15 +175,14 @@ def test_programs_read_json_and_yaml(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_name_that_is_none_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["jobs"]) == 1
+    assert cli.main(["controllers", "jobs"]) == 1
     assert capsys.readouterr().err == "Error: unknown controller 'jobs'; did you mean 'job'?\n"
-    assert main(["zzzzzz"]) == 1
+    assert cli.main(["controllers", "zzzzzz"]) == 1
     assert "`steersman controllers` lists them" in capsys.readouterr().err
 
 
 def test_help_explains_the_states(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
+    assert cli.main(["controllers", "--help"]) == 0
     out = capsys.readouterr().out
     assert "STATE is one of" in out
     assert "runs where --controllers names it" in out

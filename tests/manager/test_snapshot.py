@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from steersman.api.generated.core_v1 import ConfigMap
 from steersman.api.generated.meta_v1 import ObjectMeta
@@ -54,6 +56,19 @@ def test_what_was_saved_is_restored_at_the_same_revision_with_the_keys(
         assert data_dir.blob("ca.key") == b"secret"
 
 
+def test_what_was_saved_is_told_to_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, data = tmp_path / "one.snapshot", filled(tmp_path / "data")
+    assert snapshot("-o", "json", "save", file, "--data-dir", data) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"file": str(file), "dataDir": str(data), "objects": 10, "revision": 11}
+    assert snapshot("save", file, "--force", f"--data-dir={data}", "--output=yaml") == 0
+    assert yaml.safe_load(capsys.readouterr().out) == told
+    assert snapshot("restore", file, "-otable", "--data-dir", tmp_path / "new") == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["FILE", "DATA", "DIRECTORY", "OBJECTS", "REVISION"]
+    assert row.split() == [str(file), str(tmp_path / "new"), "10", "11"]
+
+
 def test_a_running_server_is_saved_as_it_is_at_one_moment(tmp_path: Path) -> None:
     file = tmp_path / "live.snapshot"
     with open_data_dir(filled(tmp_path / "data")) as data_dir:
@@ -91,9 +106,13 @@ def test_a_snapshot_takes_the_place_of_an_older_one_and_of_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = saved(tmp_path)
-    assert snapshot("save", "--data-dir", tmp_path / "data", file) == 0
-    file.write_text("my thesis")
+    before = file.read_bytes()
     assert snapshot("save", "--data-dir", tmp_path / "data", file) == 1
+    assert f"Error: {file} exists: pass another name, or --force to overwrite it" in capsys.readouterr().err
+    assert file.read_bytes() == before
+    assert snapshot("save", "--data-dir", tmp_path / "data", file, "--force") == 0
+    file.write_text("my thesis")
+    assert snapshot("save", "--force", "--data-dir", tmp_path / "data", file) == 1
     assert "not a steersman snapshot" in capsys.readouterr().err
     assert file.read_text() == "my thesis"
 

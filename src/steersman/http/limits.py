@@ -22,6 +22,10 @@ class Limits(NamedTuple):
     """Bytes of unfinished requests and unsent responses, of all connections together."""
 
 
+MAX_WATCHES = 1500
+"""How many watches an API server holds at once by default; others are refused with 429."""
+
+
 class Wait(Enum):
     """What a connection waits for."""
 

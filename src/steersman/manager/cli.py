@@ -2,66 +2,116 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
-from collections.abc import Sequence
-from importlib import import_module
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import TextIO
 
-import msgspec
-
-from steersman.manager import process
+from steersman.manager.flags import UsageError
+from steersman.manager.verb import Verb, columns, find, help_text
+from steersman.manager.verbs import RUN, UP, VERBS
 
 HEAD = """\
 steersman: the control loops of Kubernetes, to run, import, question and fast-forward.
 
 Usage: steersman VERB [flags]
+
+Verbs:
 """
-TAIL = "Use `steersman VERB --help` for the flags of a verb."
-
-
-class Verb(msgspec.Struct, frozen=True):
-    """A verb of the command line: the ``main`` of the module of that name, imported when used."""
-
-    name: str
-    help: str
-
-    def __call__(self, argv: Sequence[str], *, own_process: bool = False) -> int:
-        """Run the verb. ``own_process``: nothing else runs in this process."""
-        if own_process and self.name in ("run", "up"):
-            process.import_aiohttp()
-        return cast("int", import_module(f"steersman.manager.{self.name}").main(argv))
-
-
-RUN = Verb("run", "run the controllers against a cluster: a drop-in for kube-controller-manager")
-VERBS = (
-    RUN,
-    Verb("up", "run a control plane on this machine, for kubectl and every other client"),
-    Verb("node", "fail, recover and reboot simulated nodes; drain and list nodes"),
-    Verb("controllers", "list the controllers: defaults, feature gates, flags, rights and tests"),
-    Verb("demo", "run a Deployment through ten minutes of cluster time in a second, without a cluster"),
-    Verb("explore", "run scenarios under injected faults and compare their end states"),
-    Verb("snapshot", "save the data directory of an embedded server to a file, or restore it"),
-    Verb("version", "show the version"),
-)
+TAIL = "Use `steersman VERB --help` for the arguments, flags and examples of a verb."
+BROKEN_PIPE = 141
+"""The exit code of a program whose output is not read to its end: that of SIGPIPE in a shell."""
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of ``steersman``."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] in ("-h", "--help", "help"):
-        print(HEAD, *(f"  {verb.name:<11} {verb.help}" for verb in VERBS), "", TAIL, sep="\n")
-        return 0
-    for verb in VERBS:
-        if verb.name == words[0].removeprefix("--"):
-            return verb(words[1:], own_process=argv is None)
-    names = ", ".join(verb.name for verb in VERBS)
-    print(f"Error: unknown verb {words[0]!r}; available: {names}", file=sys.stderr)
-    return 1
+    return _guarded(lambda: _call(words, own_process=argv is None))
 
 
 def kube_controller_manager() -> int:
     """Entry point of ``kube-controller-manager``, an alias of ``steersman run``."""
-    return RUN(sys.argv[1:], own_process=True)
+    return _guarded(lambda: _perform(RUN, sys.argv[1:], own_process=True))
+
+
+def _call(words: list[str], own_process: bool) -> int:
+    words = _verb_first(words)
+    name = (
+        {"-h": "help", "--help": "help", "--version": "version"}.get(words[0], words[0]) if words else "help"
+    )
+    if name == "help":
+        if words[1:]:
+            return _help(words[1:])
+        print(HEAD, *columns([(verb.name, verb.summary) for verb in VERBS]), "", TAIL, sep="\n")
+        return 0
+    return _perform(find(VERBS, name), words[1:], own_process)
+
+
+def _verb_first(words: list[str]) -> list[str]:
+    """The words with the verb before its flags: ``-o json controllers`` is ``controllers -o json``."""
+    if not words or not words[0].startswith("-"):
+        return words
+    names = {verb.name for verb in VERBS}
+    for position, word in enumerate(words):
+        if word == "--":
+            break
+        if word in names and not _is_value(words[position - 1], find(VERBS, word)):
+            return [word, *words[:position], *words[position + 1 :]]
+    return words
+
+
+def _is_value(before: str, verb: Verb) -> bool:
+    """Whether the word after a flag is the flag's value."""
+    flags = [option for one in (verb, *verb.verbs) for option in one.options if option.type.bare is None]
+    return before in {word for option in flags for word in (f"--{option.name}", f"-{option.short}")}
+
+
+def _help(words: list[str]) -> int:
+    """The help of a verb, or of a verb of a verb: ``steersman help node drain``."""
+    verb = find(VERBS, words[0])
+    print(help_text(find(verb.verbs, words[1], verb.path) if verb.verbs and words[1:] else verb))
+    return 0
+
+
+def _perform(verb: Verb, words: Sequence[str], own_process: bool) -> int:
+    """Perform a verb. ``own_process``: nothing else runs in this process."""
+    if own_process and verb in (RUN, UP):
+        from steersman.manager import process
+
+        process.import_aiohttp()
+    return verb.call(words)
+
+
+def _guarded(work: Callable[[], int]) -> int:
+    """Do the work of a verb, with an exit code for what can end any of them."""
+    try:
+        code = work()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except UsageError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        if not _is_unread(sys.stdout):
+            raise
+        # Python flushes the output once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _is_unread(output: TextIO) -> bool:
+    """Whether an output is a pipe whose reader is gone."""
+    poll = select.poll()
+    try:
+        poll.register(output.fileno(), 0)
+    except (OSError, ValueError):
+        return False
+    return bool(poll.poll(0))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-import msgspec
-
+from steersman.manager import output
 from steersman.manager.controller_table import (
     STATES,
     ControllerRow,
@@ -18,23 +13,10 @@ from steersman.manager.controller_table import (
     controller_table,
     written,
 )
-from steersman.manager.flags import closest
+from steersman.manager.flags import UsageError, closest
+from steersman.manager.output import BOLD, DOCUMENTS, Paint, plain
+from steersman.manager.verb import Given, columns
 
-DESCRIPTION = """\
-List the controllers of kube-controller-manager 1.36: whether they run by default, what they need, and how many tests
-each has: modules with rows of its decision, scenarios of `steersman explore`, and comparisons with
-kube-controller-manager on real API servers.
-
-  steersman controllers                      all of them
-  steersman controllers -o wide              also service accounts, aliases, flags and the resources they may write
-  steersman controllers job                  one of them, by its name or alias: flags, rights and tests in full
-  steersman controllers -o json | jq …       the same facts for programs; -o yaml as well
-
-"""
-EPILOG = """\
-`steersman run --controllers='*,-ttl,bootstrapsigner'` selects controllers by these names and aliases.
-"""
-OUTPUTS = ("wide", "json", "yaml", "markdown")
 COLOURS: Mapping[State, str] = {
     "on": "32",
     "off": "33",
@@ -43,71 +25,40 @@ COLOURS: Mapping[State, str] = {
     "flags": "33",
     "missing": "31",
 }
-BOLD = "1"
-
-Paint = Callable[[str, str], str]
-"""Colours a text, if there are colours."""
 
 
-def main(argv: Sequence[str]) -> int:
+def main(given: Given) -> int:
     """Entry point of ``steersman controllers``."""
-    given = _parser().parse_args(argv)
     rows = controller_table()
-    if given.name:
-        found = [row for row in rows if given.name in (row.name, *row.aliases)]
-        if not found:
-            close = closest(given.name, [name for row in rows for name in (row.name, *row.aliases)])
-            hint = f"did you mean {close!r}?" if close else "`steersman controllers` lists them"
-            print(f"Error: unknown controller {given.name!r}; {hint}", file=sys.stderr)
-            return 1
-        rows = tuple(found)
-    paint = _paint if coloured(sys.stdout.isatty(), os.environ) else _plain
-    if given.output in ("json", "yaml"):
-        print(_document(rows[0] if given.name else rows, given.output))
-    elif given.output == "markdown":
+    name = given.arguments[0] if given.arguments else ""
+    if name:
+        rows = (_find(rows, name),)
+    form = given.values["output"]
+    paint = output.paint_for_stdout()
+    if form in DOCUMENTS:
+        print(output.document(rows[0] if name else rows, form))
+    elif form == "markdown":
         print(markdown(rows))
-    elif given.name:
+    elif name:
         print("\n".join(detail(rows[0], paint)))
     else:
-        print("\n".join(table(rows, given.output == "wide", paint)))
+        print("\n".join(table(rows, form == "wide", paint)))
     return 0
 
 
-def coloured(terminal: bool, environ: Mapping[str, str]) -> bool:
-    """Whether output is coloured: on a terminal, unless NO_COLOR is set."""
-    return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+def _find(rows: Sequence[ControllerRow], name: str) -> ControllerRow:
+    for row in rows:
+        if name in (row.name, *row.aliases):
+            return row
+    close = closest(name, [each for row in rows for each in (row.name, *row.aliases)])
+    hint = f"did you mean {close!r}?" if close else "`steersman controllers` lists them"
+    raise UsageError(f"unknown controller {name!r}; {hint}")
 
 
-def _paint(text: str, colour: str) -> str:
-    return f"\033[{colour}m{text}\033[0m"
-
-
-def _plain(text: str, colour: str) -> str:
-    return text
-
-
-def _parser() -> argparse.ArgumentParser:
-    states = "\n".join(f"  {name:<9} {meaning}" for name, meaning in STATES.items())
-    parser = argparse.ArgumentParser(
-        prog="steersman controllers",
-        description=f"{DESCRIPTION}STATE is one of\n\n{states}",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="a controller or an alias")
-    parser.add_argument(
-        "-o", "--output", choices=OUTPUTS, default="", metavar="FORMAT", help=f"one of {', '.join(OUTPUTS)}"
-    )
-    return parser
-
-
-def _document(value: ControllerRow | tuple[ControllerRow, ...], form: str) -> str:
-    if form == "json":
-        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    import yaml  # takes longer to import than all else here
-
-    document: Any = msgspec.to_builtins(value)
-    return str(yaml.safe_dump(document, sort_keys=False, width=120)).rstrip()
+def notes() -> str:
+    """What the help says of the table."""
+    states = "\n".join(columns(list(STATES.items())))
+    return f"STATE is one of\n\n{states}\n\nTests are counted as modules with rows of its decision, scenarios of `steersman explore`, and\ncomparisons with kube-controller-manager on real API servers."
 
 
 # -- the table --------------------------------------------------------------------------------
@@ -116,7 +67,7 @@ HEAD = ("NAME", "STATE", "NEEDS", "ROWS", "SCENARIOS", "COMPARED")
 WIDE = ("SERVICE ACCOUNT", "ALIASES", "FLAGS", "WRITES")
 
 
-def table(rows: Sequence[ControllerRow], wide: bool = False, paint: Paint = _plain) -> Iterator[str]:
+def table(rows: Sequence[ControllerRow], wide: bool = False, paint: Paint = plain) -> Iterator[str]:
     """The lines of the table."""
     lines: list[tuple[str, ...]] = [(*HEAD, *WIDE) if wide else HEAD]
     for row in rows:
@@ -133,17 +84,19 @@ def table(rows: Sequence[ControllerRow], wide: bool = False, paint: Paint = _pla
             )
             cells = (*cells, *(cell or "-" for cell in more))
         lines.append(cells)
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for number, line in enumerate(lines):
-        padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        if number == 0:
-            yield paint("  ".join(padded).rstrip(), BOLD)
-            continue
-        padded[1] = paint(padded[1], COLOURS[rows[number - 1].state])
-        yield "  ".join(padded).rstrip()
+    head, *body = output.table(lines)
+    yield paint(head, BOLD)
+    for row, line in zip(rows, body, strict=True):
+        yield _painted(line, row.state, paint)
     here = sum(row.state != "missing" for row in rows)
     yield ""
     yield f"{here} of {len(rows)} controllers; `steersman controllers NAME` shows one in full"
+
+
+def _painted(line: str, state: State, paint: Paint) -> str:
+    """A line of the table with its state, the second word, in colour."""
+    name, space, rest = line.partition(" ")
+    return name + space + rest.replace(state, paint(state, COLOURS[state]), 1)
 
 
 def _needs(row: ControllerRow) -> str:
@@ -168,7 +121,7 @@ def markdown(rows: Sequence[ControllerRow]) -> str:
 # -- one controller ---------------------------------------------------------------------------
 
 
-def detail(row: ControllerRow, paint: Paint = _plain) -> Iterator[str]:
+def detail(row: ControllerRow, paint: Paint = plain) -> Iterator[str]:
     """The lines about one controller."""
     yield paint(row.name, BOLD)
     if row.aliases:

@@ -16,26 +16,13 @@ from steersman.api.generated import load
 from steersman.api.scheme import Key
 from steersman.controllers import CONTROLLERS
 from steersman.intent.verdict import Rest, Wake
-from steersman.manager.flag_types import BOOL, INT, STRING
-from steersman.manager.flags import Option, UsageError, parse, usage
+from steersman.manager.flags import UsageError
+from steersman.manager.verb import Given
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Failure, Round, span
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World
 
-OPTIONS = (
-    Option("file", STRING, "", "Manifest with Deployments to use instead of the built-in one.", "Demo", "f"),
-    Option(
-        "seed", INT, 1, "Seed of the simulation: same seed, same names, UIDs and order of events.", "Demo"
-    ),
-    Option("help", BOOL, False, "Show this help and exit.", "Demo", "h"),
-)
-HEAD = """\
-Run Deployments through their life: real controllers, an API server and a simulated node in this process, with a
-virtual clock that jumps to the next timer. No cluster is needed, and nothing is left behind.
-
-Usage: steersman demo [--file=deployments.yaml] [--seed=N]
-"""
 SHOP = """\
 apiVersion: apps/v1
 kind: Deployment
@@ -78,18 +65,15 @@ STEPS = (
 )
 
 
-def main(argv: Sequence[str]) -> int:
+def main(given: Given) -> int:
     """Entry point; returns the exit code."""
-    if any(word in ("-h", "--help") for word in argv):
-        print(HEAD + "\n" + usage(OPTIONS))
-        return 0
+    values = given.values
     try:
-        values = parse(OPTIONS, argv)
         manifests = read(values["file"]) if values["file"] else [yaml.safe_load(SHOP)]
         steps = () if values["file"] else STEPS
         with Demo(values["seed"]) as demo:
             demo.play(manifests, steps)
-    except (UsageError, ApiError) as error:
+    except ApiError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     return 0

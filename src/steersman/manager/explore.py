@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -30,8 +29,9 @@ from steersman.explore.engine import (
 from steersman.explore.fault_sampling import SAMPLERS
 from steersman.explore.run import Outcome, run
 from steersman.explore.scenario import InvalidScenario, Scenario, catalogue, find, write_latency
-from steersman.manager.flag_types import BOOL, INT, STRING, STRINGS
-from steersman.manager.flags import Option, UsageError, parse, usage
+from steersman.manager.flags import UsageError
+from steersman.manager.output import DOCUMENTS, document, table
+from steersman.manager.verb import Given
 from steersman.runtime.trace import span
 from steersman.sim.faults.requests import RequestLatency
 from steersman.sim.faults.text import InvalidFault, text
@@ -39,92 +39,79 @@ from steersman.sim.faults.text import parse as parse_faults
 from steersman.testing.cluster import Cluster
 
 ALL, CRASHES, LOST_RESPONSES = "all", "crashes", "lost-responses"
-OPTIONS = (
-    Option(
-        "faults",
-        STRING,
-        ALL,
-        "Faults to inject. all; crashes: a crash before and after every write; lost-responses: every response lost in "
-        "turn; names of faults to sample, such as frozen_watch,watch_cut; or a single run with given faults, such as "
-        "'crash_after_write(7) + response_lost(9)'.",
-        "Explore",
-    ),
-    Option(
-        "write-latency",
-        STRINGS,
-        (),
-        "Shortest and longest time that a write of a controller takes in every trial, such as 1ms,300ms. By default writes take "
-        "no time, except in trials that sample request_latency.",
-        "Explore",
-    ),
-    Option("seeds", INT, 20, "Number of trials with sampled faults for each scenario.", "Explore"),
-    Option("first-seed", INT, 1, "First seed of the sampled faults.", "Explore"),
-    Option("seed", INT, 0, "Seed of a single run with given faults.", "Explore"),
-    Option("jobs", INT, 0, "Number of processes. By default one for each core.", "Explore"),
-    Option("all-controllers", BOOL, False, "Run all controllers, not only those of the scenario.", "Explore"),
-    Option("history", BOOL, False, "Print the history of a single run with given faults.", "Explore"),
-    Option("help", BOOL, False, "Show this help and exit.", "Explore", "h"),
-)
-HEAD = """\
-Run scenarios under injected faults: managers that crash between any two writes, lost responses, frozen watches,
-errors of the API server. A run whose end state differs from the run without faults is a finding. Findings are
-shown with the fewest faults that reproduce them and the command to repeat them.
-
-Usage: steersman explore SCENARIO... [flags]     (all: every scenario; a .yaml file: your own scenario)
-"""
 MAX_SHOWN = 20
 """Maximum number of findings that are shrunk and shown, and of injected faults shown for a single run."""
 
 
-def main(argv: Sequence[str]) -> int:
+def main(given: Given) -> int:
     """Entry point; returns the exit code: 1 where there are findings."""
-    if any(word in ("-h", "--help") for word in argv):
-        print(HEAD + "\nScenarios:\n")
-        for each in catalogue():
-            print(f"  {each.name:<28} {each.description}")
-        print("\n" + usage(OPTIONS))
-        return 0
+    flags = dict(given.values)
     try:
-        names = list(takewhile(lambda word: not word.startswith("-"), argv))
-        flags = parse(OPTIONS, argv[len(names) :])
         flags["write-latency"] = write_latency(flags["write-latency"])
-        scenarios = _select(names)
+        scenarios = _select(given.arguments)
         if flags["all-controllers"]:
             scenarios = [replace(each, controllers=()) for each in scenarios]
         if "(" in flags["faults"]:
-            return max(_run_once(each, flags) for each in scenarios)
+            return _run_each(scenarios, flags)
         return _explore(scenarios, flags)
-    except (UsageError, InvalidScenario, InvalidFault, BrokenReference) as error:
+    except (InvalidScenario, InvalidFault, BrokenReference) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
 
 
 def _select(names: Sequence[str]) -> list[Scenario]:
-    if not names:
-        raise UsageError("name a scenario, or all; --help lists the scenarios")
     return [each for name in names for each in (catalogue() if name == ALL else (find(name),))]
 
 
 # -- a single run -----------------------------------------------------------------------------
 
 
-def _run_once(scenario: Scenario, flags: dict[str, Any]) -> int:
-    trial = _slowed(Trial(scenario, parse_faults(flags["faults"]), flags["seed"]), flags)
-    expected = reference(scenario)
-    if flags["history"]:
-        run(scenario, trial.faults, trial.seed, _print_history)
-    result = run_trial(trial, expected)
-    print(f"{scenario.name}: {text(trial.faults)}")
+class TrialReport(msgspec.Struct, frozen=True):
+    """A trial for programs."""
+
+    scenario: str
+    faults: str
+    injected: tuple[str, ...]
+    findings: tuple[str, ...]
+    command: str
+
+
+def _report(result: TrialResult) -> TrialReport:
+    trial = result.trial
+    findings = tuple(map(str, result.findings))
+    return TrialReport(trial.scenario.name, text(trial.faults), result.injected, findings, trial.command)
+
+
+def _run_each(scenarios: Sequence[Scenario], flags: dict[str, Any]) -> int:
+    """Run scenarios once each, with given faults."""
+    form = flags["output"]
+    if flags["history"] and form in DOCUMENTS:
+        raise UsageError(f"--history is text for people: pass it without --output={form}")
+    results: list[TrialResult] = []
+    for scenario in scenarios:
+        trial = _slowed(Trial(scenario, parse_faults(flags["faults"]), flags["seed"]), flags)
+        expected = reference(scenario)
+        if flags["history"]:
+            run(scenario, trial.faults, trial.seed, _print_history)
+        results.append(run_trial(trial, expected))
+        if form not in DOCUMENTS:
+            print(*_lines(results[-1]), sep="\n", flush=True)
+    if form in DOCUMENTS:
+        print(document([_report(each) for each in results], form))
+    return 1 if any(each.findings for each in results) else 0
+
+
+def _lines(result: TrialResult) -> Iterator[str]:
+    yield f"{result.trial.scenario.name}: {text(result.trial.faults)}"
     injected = result.injected or ("no fault took effect",)
     for each in injected[:MAX_SHOWN]:
-        print(f"  {each}")
+        yield f"  {each}"
     if len(injected) > MAX_SHOWN:
-        print(f"  … and {len(injected) - MAX_SHOWN} more")
+        yield f"  … and {len(injected) - MAX_SHOWN} more"
     for finding in result.findings:
-        print(f"  FOUND {finding}")
+        yield f"  FOUND {finding}"
     if not result.findings:
-        print("  no findings")
-    return 1 if result.findings else 0
+        yield "  no findings"
 
 
 def _print_history(cluster: Cluster) -> None:
@@ -135,35 +122,58 @@ def _print_history(cluster: Cluster) -> None:
 # -- all trials -------------------------------------------------------------------------------
 
 
-class Row(msgspec.Struct):
-    """A scenario in the final table."""
+class ScenarioReport(msgspec.Struct, frozen=True):
+    """All trials of a scenario."""
 
+    scenario: str
     writes: int
-    trials: int = 0
-    findings: int = 0
-    seconds: float = 0.0
+    runs: int
+    findings: int
+    seconds: float
+    examples: tuple[TrialReport, ...]
+    """The first findings, each with the fewest faults that reproduce it."""
 
 
 def _explore(scenarios: Sequence[Scenario], flags: dict[str, Any]) -> int:
+    """Run all trials of scenarios."""
+    form = flags["output"]
     jobs = flags["jobs"] or os.cpu_count() or 1
     began = time.perf_counter()
-    rows: dict[str, Row] = {}
+    reports: list[ScenarioReport] = []
     for scenario in scenarios:
         start = time.perf_counter()
         expected = reference(scenario)
         trials = [_slowed(trial, flags) for trial in _trials(scenario, expected, flags)]
-        row = rows[scenario.name] = Row(expected.writes, len(trials))
         with _progress(scenario.name, len(trials)) as tick:
             found: list[TrialResult] = explore(trials, {scenario.name: expected}, jobs, tick)
-        row.findings = len(found)
-        row.seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        examples: list[TrialReport] = []
         for result in found[: max(1, MAX_SHOWN // len(scenarios))]:
-            print(shrink_result(result, expected), flush=True)
-    _table(rows)
-    total = sum(row.trials for row in rows.values())
-    findings = sum(row.findings for row in rows.values())
-    print(f"\n{total} runs in {span(time.perf_counter() - began)}: {findings or 'no'} findings")
+            shrunk = shrink_result(result, expected)
+            examples.append(_report(shrunk))
+            if form not in DOCUMENTS:
+                print(shrunk, flush=True)
+        reports.append(
+            ScenarioReport(
+                scenario.name, expected.writes, len(trials), len(found), round(seconds, 3), tuple(examples)
+            )
+        )
+    findings = sum(each.findings for each in reports)
+    if form in DOCUMENTS:
+        print(document(reports, form))
+    else:
+        print("", *_table(reports), sep="\n")
+        total = sum(each.runs for each in reports)
+        print(f"\n{total} runs in {span(time.perf_counter() - began)}: {findings or 'no'} findings")
     return 1 if findings else 0
+
+
+def _table(reports: Sequence[ScenarioReport]) -> Iterator[str]:
+    rows = [
+        (each.scenario, str(each.writes), str(each.runs), str(each.findings or ""), span(each.seconds))
+        for each in reports
+    ]
+    return table([("scenario", "writes", "runs", "findings", "took"), *rows], right=range(1, 5))
 
 
 def _trials(scenario: Scenario, expected: Outcome, flags: dict[str, Any]) -> Iterator[Trial]:
@@ -188,22 +198,6 @@ def _slowed(trial: Trial, flags: dict[str, Any]) -> Trial:
     if any(isinstance(fault, RequestLatency) for fault in trial.faults):
         return trial
     return replace(trial, faults=(*flags["write-latency"], *trial.faults))
-
-
-def _table(rows: dict[str, Row]) -> None:
-    head = ("scenario", "writes", "runs", "findings", "took")
-    lines = [head] + [
-        (name, str(row.writes), str(row.trials), str(row.findings or ""), span(row.seconds))
-        for name, row in rows.items()
-    ]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    print()
-    for line in lines:
-        first, *others = (
-            word.ljust(width) if column == 0 else word.rjust(width)
-            for column, (word, width) in enumerate(zip(line, widths, strict=True))
-        )
-        print("  ".join((first, *others)).rstrip())
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,6 +26,21 @@ class Type(msgspec.Struct, frozen=True):
     """The value of a flag given without one; None where a value is required."""
     many: bool = False
     """A repeated flag appends to the list instead of replacing it."""
+    choices: tuple[str, ...] = ()
+    """All values there are; empty where they are not known."""
+    completion: Literal["", "file", "directory"] = ""
+    """What a shell completes a value to, besides the choices."""
+
+
+def choice(*names: str) -> Type:
+    """The type of a flag that takes one of a few words."""
+
+    def read(text: str) -> str:
+        if text not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return text
+
+    return Type("|".join(names), read, choices=names)
 
 
 def read_bool(text: str) -> bool:
@@ -213,6 +228,8 @@ def _read_version(text: str) -> str:
 
 BOOL = Type("bool", read_bool, write_bool, bare="true")
 STRING = Type("string", str)
+FILE = Type("file", str, completion="file")
+DIRECTORY = Type("directory", str, completion="directory")
 INT = Type("int", _integer(-(2**63), 2**63 - 1))
 INT32 = Type("int32", _integer(-(2**31), 2**31 - 1))
 FLOAT = Type("float", _float(1.7976931348623157e308), _write_float)

@@ -46,23 +46,26 @@ class Option(msgspec.Struct, frozen=True):
 
 
 def parse(options: Iterable[Option], argv: Sequence[str]) -> dict[str, Any]:
-    """Parse a command line: the values given, and the defaults of the other options."""
-    known = {option.name: option for option in options}
-    return {name: option.default for name, option in known.items()} | _collect(known, argv)
+    """Parse a command line of flags only: the values given, and the defaults of the other options."""
+    options = tuple(options)
+    given, stray = collect(options, argv)
+    refuse(stray)
+    return {option.name: option.default for option in options} | given
 
 
-def warnings(options: Iterable[Option], argv: Sequence[str]) -> Iterator[str]:
-    """Deprecation warnings for the flags given."""
+def warnings(options: Iterable[Option], given: Iterable[str]) -> Iterator[str]:
+    """Deprecation warnings for the flags given, by their names."""
     known = {option.name: option for option in options}
-    for name in _collect(known, argv):
+    for name in given:
         if known[name].deprecated:
             yield f"Flag --{name} has been deprecated, {known[name].deprecated}"
 
 
-def _collect(known: Mapping[str, Option], argv: Sequence[str]) -> dict[str, Any]:
-    """The values given."""
+def collect(options: Iterable[Option], argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """The values given, and the words that are no flags. Flags may stand anywhere before ``--``."""
+    stray: list[str] = []
     given: dict[str, Any] = {}
-    for option, text in _words(known, argv):
+    for option, text in _words({option.name: option for option in options}, argv, stray):
         try:
             value = option.type.read(text)
         except ValueError as error:
@@ -71,14 +74,23 @@ def _collect(known: Mapping[str, Option], argv: Sequence[str]) -> dict[str, Any]
         if option.type.many and option.name in given:
             value = (*given[option.name], *value)
         given[option.name] = value
-    return given
+    return given, stray
 
 
-def _words(known: Mapping[str, Option], argv: Sequence[str]) -> Iterator[tuple[Option, str]]:
-    """The flags given, each with its value as text."""
+def refuse(stray: Sequence[str]) -> None:
+    """Refuse words that are no flags, as pflag does."""
+    if any(stray):
+        # As pflag: a flag that needs no value does not consume the next argument.
+        hint = "; write --FLAG=VALUE" if stray[0] in ("true", "false") else ""
+        raise UsageError(f"does not take any arguments, got [{' '.join(map(quote, stray))}]{hint}")
+
+
+def _words(
+    known: Mapping[str, Option], argv: Sequence[str], stray: list[str]
+) -> Iterator[tuple[Option, str]]:
+    """The flags given, each with its value as text. Other words are added to ``stray``."""
     short = {option.short: option for option in known.values() if option.short}
     rest = list(argv)
-    stray: list[str] = []
     while rest:
         word = rest.pop(0)
         if word == "--":
@@ -111,10 +123,6 @@ def _words(known: Mapping[str, Option], argv: Sequence[str]) -> Iterator[tuple[O
             else:
                 raise UsageError(missing)
         yield option, text
-    if any(stray):
-        # As pflag: a flag that needs no value does not consume the next argument.
-        hint = "; write --FLAG=VALUE" if stray[0] in ("true", "false") else ""
-        raise UsageError(f"does not take any arguments, got [{' '.join(map(quote, stray))}]{hint}")
 
 
 def _hint(name: str, known: Mapping[str, Option]) -> str:
@@ -125,13 +133,13 @@ def _hint(name: str, known: Mapping[str, Option]) -> str:
 def usage(options: Iterable[Option], width: int = 100) -> str:
     """The help text, by section."""
     lines: list[str] = []
-    section = ""
+    section: str | None = None
     for option in options:
         if option.deprecated:
             continue
         if option.section != section:
             section = option.section
-            lines += ["", f"{section} flags:", ""]
+            lines += ["", f"{section} flags:" if section else "Flags:", ""]
         head = f"-{option.short}, " if option.short else "    "
         called = {"bool": "", "version": "version[=true]"}.get(option.type.name, option.type.name)
         lines.append(f"  {head}--{option.name} {called}".rstrip())

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,12 +25,13 @@ from steersman.manager import build_info, controller_selection, files, logs, mig
 from steersman.manager.client_builder import ClientBuilder
 from steersman.manager.election import LeaderElection
 from steersman.manager.election_thread import ElectionThread, post
-from steersman.manager.flag_table import FLAGS, described
-from steersman.manager.flags import UsageError, parse, usage, warnings
+from steersman.manager.flag_table import FLAGS
+from steersman.manager.flags import warnings
 from steersman.manager.late_start import served, start_late
 from steersman.manager.options import Options, options
 from steersman.manager.serving import setup as serving
-from steersman.manager.version import AS_KUBERNETES, VERSION, raw, user_agent
+from steersman.manager.verb import Given
+from steersman.manager.version import as_kubernetes, full, raw, user_agent
 from steersman.runtime.action_table import LocalDirectories, read_file
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LostLease
@@ -43,29 +44,19 @@ API_SERVER_TIMEOUT = 10.0
 RETRY_PERIOD = 1.0
 """Seconds between two attempts to reach it."""
 
-HEAD = """\
-Run the controllers of Kubernetes against an API server: a drop-in for kube-controller-manager.
-
-Usage: steersman run --kubeconfig=PATH [flags]
-"""
-
 
 class StartupError(Exception):
     """The cluster cannot be managed. The message is one line and says what to do."""
 
 
-def main(argv: Sequence[str]) -> int:
+def main(given: Given) -> int:
     """Entry point; returns the exit code."""
     try:
-        values = parse(FLAGS, argv)
-        for line in warnings(FLAGS, argv):
+        for line in warnings(FLAGS, given.set):
             print(line, file=sys.stderr)
-        if values["help"]:
-            print(HEAD + "\n" + usage(described()))
-            return 0
-        requested = options(values)
-        if values["version"] in ("true", "raw"):
-            print(AS_KUBERNETES if values["version"] == "true" else raw())
+        requested = options(given.values)
+        if given.values["version"] in ("true", "raw"):
+            print(as_kubernetes() if given.values["version"] == "true" else raw())
             return 0
         flush = logs.configure(requested.logging)
         try:
@@ -73,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
             process.run(process.run_until_signal(manage(requested, connection), _shutdown_timeout(requested)))
         finally:
             flush()
-    except (UsageError, ConfigError, StartupError) as error:
+    except (ConfigError, StartupError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     except LostLease:
@@ -194,7 +185,7 @@ def _log_start(options: Options, connection: ClientConfig, cloud: CloudProvider 
     """Log the version, the controllers and warnings about flags."""
     running = [each for each in options.controllers if each.cloud is None or offers(cloud, each.cloud)]
     names = ", ".join(controller.name for controller in running)
-    log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
+    log.info("%s at %s: %s", full(), connection.server, names or "no controllers")
     missing = controller_selection.missing(options.values["controllers"])
     if missing:
         log.info("not implemented here, so another manager must run them: %s", ", ".join(missing))

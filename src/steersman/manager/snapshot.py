@@ -2,54 +2,53 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from steersman.manager.flags import UsageError
+from steersman.manager.output import DOCUMENTS, document, table
+from steersman.manager.verb import Given
 from steersman.server.storage.durable.errors import DataDirError
 from steersman.server.storage.durable.snapshot import restore, save
 
 
-def main(argv: Sequence[str]) -> int:
+class Summary(msgspec.Struct, frozen=True, rename="camel"):
+    """What was saved or restored."""
+
+    file: str
+    data_dir: str
+    objects: int
+    revision: int
+
+
+def main(given: Given) -> int:
     """Entry point of ``steersman snapshot``."""
-    given = _parser().parse_args(argv)
+    values = given.values
+    if not values["data-dir"]:
+        raise UsageError("--data-dir is missing: name the data directory of `steersman up`")
+    file, data_dir = Path(given.arguments[0]), Path(values["data-dir"])
     try:
-        if given.what == "save":
-            header = save(given.data_dir, given.file)
-            print(f"Saved {header.objects} objects at revision {header.revision} to {given.file}")
+        if given.verb.name == "save":
+            if file.exists() and not values["force"]:
+                raise UsageError(f"{file} exists: pass another name, or --force to overwrite it")
+            header = save(data_dir, file)
+            done, target = "Saved", file
         else:
-            header = restore(given.file, given.data_dir, bump=given.bump_revision)
-            print(f"Restored {header.objects} objects at revision {header.revision} to {given.data_dir}")
+            if values["bump-revision"] < 0:
+                raise UsageError(f"--bump-revision must be at least 0, but got {values['bump-revision']}")
+            header = restore(file, data_dir, bump=values["bump-revision"])
+            done, target = "Restored", data_dir
     except DataDirError as refusal:
         print(f"Error: {refusal}", file=sys.stderr)
         return 1
+    summary = Summary(str(file), str(data_dir), header.objects, header.revision)
+    if values["output"] in DOCUMENTS:
+        print(document(summary, values["output"]))
+    elif values["output"] == "table":
+        row = (summary.file, summary.data_dir, str(summary.objects), str(summary.revision))
+        print(*table((("FILE", "DATA DIRECTORY", "OBJECTS", "REVISION"), row), right=(2, 3)), sep="\n")
+    else:
+        print(f"{done} {header.objects} objects at revision {header.revision} to {target}")
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="steersman snapshot", description=__doc__)
-    words = parser.add_subparsers(dest="what", required=True, metavar="save|restore")
-    saving = words.add_parser(
-        "save", help="write a snapshot, also while the server runs; it holds the server's keys: keep it safe"
-    )
-    saving.add_argument("file", type=Path, metavar="FILE")
-    restoring = words.add_parser("restore", help="make a new data directory from a snapshot")
-    restoring.add_argument("file", type=Path, metavar="FILE")
-    restoring.add_argument(
-        "--bump-revision",
-        type=_count,
-        default=0,
-        metavar="N",
-        help="add to the revision, so that clients which saw later writes than the snapshot has list again",
-    )
-    for each in (saving, restoring):
-        each.add_argument("--data-dir", type=Path, required=True, metavar="DIR")
-    return parser
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number

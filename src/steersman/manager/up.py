@@ -17,95 +17,28 @@ from dataclasses import replace
 from pathlib import Path
 
 from steersman.api.clock import Clock, RealClock
-from steersman.http.limits import Limits
 from steersman.manager import logs, process
 from steersman.manager.control_plane import ControlPlaneOptions, RunningControlPlane, run_control_plane
 from steersman.manager.feature_gates import read_features
-from steersman.manager.flag_types import BOOL, FLOAT, GATES, INT, STRING
-from steersman.manager.flags import Option, UsageError, parse, usage
+from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import ComponentFailed
-from steersman.server.http.watch_registry import MAX_WATCHES
+from steersman.manager.verb import Given, parse
+from steersman.manager.verbs import KUBECONFIG, UP
 from steersman.sim.dynamicresources import MAX_DEVICES, Devices
 from steersman.sim.scaled_clock import ScaledClock, ScaledLoop
 
-OPTIONS = (
-    Option(
-        "kubeconfig", STRING, "steersman.kubeconfig", "Path to write the administrator's kubeconfig to.", "Up"
-    ),
-    Option(
-        "host",
-        STRING,
-        "127.0.0.1",
-        "Address to listen on. With anything but loopback, other machines can connect.",
-        "Up",
-    ),
-    Option("port", INT, 6443, "Port to listen on; 0 picks a free one.", "Up"),
-    Option("data-dir", STRING, "", "Directory to store all objects in. By default in memory only.", "Up"),
-    Option("nodes", INT, 3, "Number of simulated nodes. With 0 there is no scheduler either.", "Up"),
-    Option(
-        "csi",
-        BOOL,
-        False,
-        "Add a simulated CSI driver, csi.sim.steersman.dev, with the StorageClass csi-sim.",
-        "Up",
-    ),
-    Option(
-        "dra",
-        BOOL,
-        False,
-        "Allocate ResourceClaims, and add a simulated driver with devices on each node, of the DeviceClass simulated.",
-        "Up",
-    ),
-    Option("devices", INT, 4, "Number of simulated devices of each node, with --dra.", "Up"),
-    Option(
-        "no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers.", "Up"
-    ),
-    Option("speed", FLOAT, 1.0, "Speed of the cluster's clock as a multiple of real time.", "Up"),
-    Option(
-        "max-connections",
-        INT,
-        Limits().connections,
-        "Number of open connections. Beyond it, those that have been idle the longest are closed.",
-        "Up",
-    ),
-    Option(
-        "max-watches",
-        INT,
-        MAX_WATCHES,
-        "Number of watches over HTTP. Others are refused with 429 (Too Many Requests).",
-        "Up",
-    ),
-    Option(
-        "feature-gates",
-        GATES,
-        (),
-        "Features of kube-controller-manager to turn on or off, as NAME=true, with commas between them. The API server "
-        "serves the kinds of those that are on.",
-        "Up",
-    ),
-    Option("v", INT, 0, "Log verbosity, from 0 to 10.", "Up", "v"),
-    Option("help", BOOL, False, "Show this help and exit.", "Up", "h"),
-)
 _OTHER_FILES = 64
 """Files that are open besides the connections: listeners, libraries, the data directory."""
-HEAD = """\
-Run a Kubernetes control plane on this machine: API server, controllers, scheduler and simulated nodes.
-
-Usage: steersman up [flags]
-       steersman up [flags] -- COMMAND...     run a command with KUBECONFIG set, and end with its exit code
-"""
 
 
 def read(argv: Sequence[str]) -> ControlPlaneOptions:
-    """Parse the command line. Raises `UsageError`."""
-    words = list(argv)
-    command: tuple[str, ...] = ()
-    if "--" in words:
-        cut = words.index("--")
-        words, command = words[:cut], tuple(words[cut + 1 :])
-        if not command:
-            raise UsageError("no command after --")
-    values = parse(OPTIONS, words)
+    """Parse a command line. Raises `UsageError`."""
+    return options(parse(UP, argv))
+
+
+def options(given: Given) -> ControlPlaneOptions:
+    """Validate the flags. Raises `UsageError`."""
+    values = given.values
     if values["nodes"] < 0:
         raise UsageError(f"--nodes must be at least 0, but got {values['nodes']}")
     if not 0 <= values["devices"] <= MAX_DEVICES:
@@ -126,7 +59,7 @@ def read(argv: Sequence[str]) -> ControlPlaneOptions:
             f"but got {values['max-connections']}"
         )
     return ControlPlaneOptions(
-        kubeconfig=Path(values["kubeconfig"]).absolute(),
+        kubeconfig=Path(values["kubeconfig"] or KUBECONFIG).absolute(),
         host=values["host"],
         port=values["port"],
         data_dir=Path(values["data-dir"]) if values["data-dir"] else None,
@@ -139,24 +72,20 @@ def read(argv: Sequence[str]) -> ControlPlaneOptions:
         gates=read_features({**values, "emulated-version": (), "min-compatibility-version": ()}).overrides(),
         csi=values["csi"],
         dra=Devices(count=values["devices"]) if values["dra"] else None,
-        command=command,
+        command=given.command,
     )
 
 
-def main(argv: Sequence[str]) -> int:
+def main(given: Given) -> int:
     """Entry point; returns the exit code."""
-    ours = argv[: argv.index("--")] if "--" in argv else argv
-    if any(word in ("-h", "--help") for word in ours):
-        print(HEAD + "\n" + usage(OPTIONS))
-        return 0
     try:
-        options = read(argv)
-        logs.configure(logs.LoggingOptions(verbosity=options.verbosity))
-        if not options.verbosity:
+        requested = options(given)
+        logs.configure(logs.LoggingOptions(verbosity=requested.verbosity))
+        if not requested.verbosity:
             # By default only warnings: -v shows what the controllers do.
             logging.getLogger().setLevel(logging.WARNING)
-        return _run(options)
-    except (UsageError, ComponentFailed) as error:
+        return _run(requested)
+    except ComponentFailed as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
 

@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Sequence
-from importlib.metadata import version
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steersman.manager.verb import Given
 
 KUBERNETES = "v1.36.4"
 """The Kubernetes release whose controllers these are."""
-
-VERSION = f"steersman {version('steersman')} (Kubernetes {KUBERNETES})"
-
-AS_KUBERNETES = f"Kubernetes {KUBERNETES} (steersman {version('steersman')})"
-"""The output of ``kube-controller-manager --version``: begins like upstream's."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PLATFORM = f"{sys.platform}/{_ARCHITECTURES.get(platform.machine(), platform.machine())}"
 """Platform in Go's notation, such as ``linux/amd64``."""
 
 
+@cache
+def own() -> str:
+    """The version of this program, such as ``0.1.0``."""
+    from importlib.metadata import version  # takes longer to import than all of the help
+
+    return version("steersman")
+
+
+def full() -> str:
+    """The output of ``steersman version``."""
+    return f"steersman {own()} (Kubernetes {KUBERNETES})"
+
+
+def as_kubernetes() -> str:
+    """The output of ``kube-controller-manager --version``: begins like upstream's."""
+    return f"Kubernetes {KUBERNETES} (steersman {own()})"
+
+
 def user_agent(component: str = "") -> str:
     """The User-Agent header of a client, in the form Kubernetes components use."""
-    program = f"kube-controller-manager/{KUBERNETES} ({PLATFORM}) steersman/{version('steersman')}"
+    program = f"kube-controller-manager/{KUBERNETES} ({PLATFORM}) steersman/{own()}"
     return f"{program}/{component}" if component else program
 
 
@@ -39,7 +55,7 @@ def raw() -> str:
     return "version.Info{" + ", ".join(f'{name}:"{value}"' for name, value in fields.items()) + "}"
 
 
-def main(argv: Sequence[str]) -> int:
+def main(given: Given) -> int:
     """Entry point of ``steersman version``."""
-    print(VERSION)
+    print(full())
     return 0

@@ -25,7 +25,7 @@ from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.signing_keys import KeySet
 from steersman.client.tls import load_certificate
-from steersman.http.limits import Limits
+from steersman.http.limits import MAX_WATCHES, Limits
 from steersman.server import admission
 from steersman.server.auth.authentication import Authenticator
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
@@ -36,7 +36,6 @@ from steersman.server.auth.users import MASTERS, User
 from steersman.server.bootstrap_objects import create_bootstrap_objects, install_roles
 from steersman.server.crd import establishing
 from steersman.server.http.app import ApiServer, serve
-from steersman.server.http.watch_registry import MAX_WATCHES
 from steersman.server.rest.create import create_as_server
 from steersman.server.rest.reviews import objects_of
 from steersman.server.server import Server

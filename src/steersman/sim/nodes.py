@@ -11,8 +11,11 @@ The kubelets of simulated nodes obey an annotation of their Node (`fail`, `recov
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
+
+import msgspec
 
 from steersman.api.clock import Clock
 from steersman.api.errors import NotFound, TooManyRequests
@@ -68,21 +71,33 @@ class NodeError(Exception):
 # -- listing ----------------------------------------------------------------------------------
 
 
-async def list_nodes(api: Api, output: Output = print) -> None:
-    """Output all nodes as a table."""
+class NodeRow(msgspec.Struct, frozen=True):
+    """A node in a list."""
+
+    name: str
+    status: str
+    """As kubectl shows it: ``Ready,SchedulingDisabled``."""
+    simulated: str
+    """What its kubelet was told: ``up``, ``failed`` or ``rebooting``; ``no`` for a real node."""
+    pods: int
+    """Number of pods that have not ended."""
+
+
+async def list_nodes(api: Api) -> tuple[NodeRow, ...]:
+    """All nodes."""
     nodes = [each for each in (await api.list(NODES)).items if isinstance(each, v1.Node)]
     pods = [each for each in (await api.list(PODS)).items if isinstance(each, v1.Pod)]
-    rows = [("NAME", "STATUS", "SIMULATED", "PODS")]
-    for node in nodes:
-        name = node.metadata.name
-        status = "Ready" if is_ready(node) else "NotReady"
-        status += ",SchedulingDisabled" if node.spec.unschedulable else ""
-        state = node.metadata.annotations.get(STATE) or "up"
-        running = sum(pod.spec.nodeName == name and _is_active(pod) for pod in pods)
-        rows.append((name, status, state if simulated(node) else "no", str(running)))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        output("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    active = Counter(pod.spec.nodeName for pod in pods if _is_active(pod))
+    return tuple(
+        NodeRow(
+            node.metadata.name,
+            ("Ready" if is_ready(node) else "NotReady")
+            + (",SchedulingDisabled" if node.spec.unschedulable else ""),
+            (node.metadata.annotations.get(STATE) or "up") if simulated(node) else "no",
+            active[node.metadata.name],
+        )
+        for node in nodes
+    )
 
 
 def simulated(node: v1.Node) -> bool:

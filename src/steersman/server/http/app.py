@@ -12,7 +12,7 @@ from typing import TypeVar
 from steersman.api.errors import ApiError, NotFound, ServerError
 from steersman.http.connection import HttpServer
 from steersman.http.head import MalformedRequest, http_date
-from steersman.http.limits import Limits
+from steersman.http.limits import MAX_WATCHES, Limits
 from steersman.http.request import HttpRequest
 from steersman.http.response import HttpResponse, StreamingResponse
 from steersman.http.target import parse_target
@@ -47,7 +47,7 @@ from steersman.server.http.responses import (
     warning_headers,
 )
 from steersman.server.http.watch import handle_watch
-from steersman.server.http.watch_registry import MAX_WATCHES, WatchRegistry
+from steersman.server.http.watch_registry import WatchRegistry
 from steersman.server.registry.resources import Resource
 from steersman.server.rest.subresources import KUBELET_SUBRESOURCES
 from steersman.server.server import Server

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from steersman.http.limits import MAX_WATCHES
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Subscription
 
@@ -17,8 +18,6 @@ BOOKMARKS = 4
 """Bookmarks are sent with every fourth sweep."""
 PATIENCE = 30.0
 """Seconds after which the connection of a client that does not read is dropped."""
-MAX_WATCHES = 1500
-"""How many watches may be open at once by default; others are refused with 429."""
 
 
 class ActiveWatch:

@@ -1,0 +1,319 @@
+"""The verbs of ``steersman``: each is declared here, and performed by ``main`` of the module of its name.
+
+A new verb is one `Verb` in `VERBS`, and a module with ``main(given: Given) -> int``. Help, parser, shell completion and the
+reference in the documents follow from the declaration. This module is imported by every call, so its imports are light.
+"""
+
+from __future__ import annotations
+
+from steersman.http.limits import MAX_WATCHES, Limits
+from steersman.manager.flag_types import BOOL, DIRECTORY, FILE, FLOAT, GATES, INT, STRING, STRINGS, choice
+from steersman.manager.flags import Option
+from steersman.manager.verb import Argument, Example, Verb, flag, output_flag, verbs_of
+
+KUBECONFIG = "steersman.kubeconfig"
+"""The kubeconfig that ``steersman up`` writes by default, and that other verbs look for."""
+CONNECTION = flag(
+    "kubeconfig",
+    FILE,
+    "",
+    f"Kubeconfig of the cluster. By default ./{KUBECONFIG} if it exists, else $KUBECONFIG or ~/.kube/config.",
+)
+
+# -- run --------------------------------------------------------------------------------------
+
+
+def _run_flags() -> tuple[Option, ...]:
+    from steersman.manager.flag_table import described
+
+    return tuple(described())
+
+
+RUN = Verb(
+    "run",
+    "run the controllers against a cluster: a drop-in for kube-controller-manager",
+    flags=_run_flags,
+    examples=(
+        Example("steersman run --kubeconfig=admin.kubeconfig", "all controllers that run by default"),
+        Example("steersman run --kubeconfig=… --controllers='*,-ttl'", "all of them but one"),
+        Example("steersman run --kubeconfig=… --leader-elect=false", "without waiting for other managers"),
+    ),
+)
+
+# -- up ---------------------------------------------------------------------------------------
+
+UP = Verb(
+    "up",
+    "run a control plane on this machine, for kubectl and every other client",
+    description="API server, controllers, scheduler and simulated nodes run in one process. It listens on loopback only, and "
+    "leaves nothing behind.",
+    command=True,
+    flags=(
+        flag(
+            "kubeconfig",
+            FILE,
+            "",
+            f"Path to write the administrator's kubeconfig to. By default ./{KUBECONFIG}.",
+        ),
+        flag(
+            "host",
+            STRING,
+            "127.0.0.1",
+            "Address to listen on. With anything but loopback, other machines can connect.",
+        ),
+        flag("port", INT, 6443, "Port to listen on; 0 picks a free one."),
+        flag("data-dir", DIRECTORY, "", "Directory to store all objects in. By default in memory only."),
+        flag("nodes", INT, 3, "Number of simulated nodes. With 0 there is no scheduler either."),
+        flag(
+            "csi",
+            BOOL,
+            False,
+            "Add a simulated CSI driver, csi.sim.steersman.dev, with the StorageClass csi-sim.",
+        ),
+        flag(
+            "dra",
+            BOOL,
+            False,
+            "Allocate ResourceClaims, and add a simulated driver with devices on each node, of the DeviceClass simulated.",
+        ),
+        flag("devices", INT, 4, "Number of simulated devices of each node, with --dra."),
+        flag("no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers."),
+        flag("speed", FLOAT, 1.0, "Speed of the cluster's clock as a multiple of real time."),
+        flag(
+            "max-connections",
+            INT,
+            Limits().connections,
+            "Number of open connections. Beyond it, those that have been idle the longest are closed.",
+        ),
+        flag(
+            "max-watches",
+            INT,
+            MAX_WATCHES,
+            "Number of watches over HTTP. Others are refused with 429 (Too Many Requests).",
+        ),
+        flag(
+            "feature-gates",
+            GATES,
+            (),
+            "Features of kube-controller-manager to turn on or off, as NAME=true, with commas between them. The API "
+            "server serves the kinds of those that are on.",
+        ),
+        flag("v", INT, 0, "Log verbosity, from 0 to 10.", "v"),
+    ),
+    examples=(
+        Example("steersman up", "until Ctrl-C; kubectl uses the kubeconfig that it names"),
+        Example("steersman up --data-dir=data --nodes=10", "keep all objects, with more nodes"),
+        Example(
+            "steersman up --port=0 -- pytest", "run a command with KUBECONFIG set; its exit code is ours"
+        ),
+    ),
+)
+
+# -- node -------------------------------------------------------------------------------------
+
+_NODES = (Argument("NODE", many=True),)
+_DEVICES = (Argument("NODE"), Argument("DEVICE", many=True))
+NODE = Verb(
+    "node",
+    "fail, recover and reboot simulated nodes; drain and list nodes",
+    description="Operate the nodes of a cluster and see how the control plane reacts: `kubectl get nodes,pods -A --watch` shows "
+    "it. Only simulated nodes can fail, recover and reboot, and only with `steersman up --dra` they have devices.",
+    verbs=verbs_of(
+        "node",
+        Verb(
+            "list",
+            "show all nodes, their status and their number of pods",
+            flags=(CONNECTION, output_flag()),
+        ),
+        Verb(
+            "fail",
+            "stop the kubelets of nodes: no heartbeats, no pod status updates",
+            arguments=_NODES,
+            flags=(CONNECTION,),
+        ),
+        Verb(
+            "recover",
+            "start the kubelets of failed nodes again, and uncordon nodes: undoes fail and drain",
+            arguments=_NODES,
+            flags=(CONNECTION,),
+        ),
+        Verb(
+            "reboot",
+            "restart nodes with all their pods, and wait until they are back",
+            arguments=_NODES,
+            flags=(CONNECTION,),
+        ),
+        Verb(
+            "drain",
+            "cordon nodes and evict their pods, respecting PodDisruptionBudgets",
+            arguments=_NODES,
+            flags=(
+                CONNECTION,
+                flag("force", BOOL, False, "Also evict pods that have no controller."),
+                flag("timeout", FLOAT, 0.0, "Seconds after which to give up on a node. By default never."),
+            ),
+        ),
+        Verb(
+            "fail-device",
+            "make simulated devices of a node unhealthy: they get a taint with the effect NoExecute",
+            arguments=_DEVICES,
+            flags=(CONNECTION,),
+        ),
+        Verb(
+            "recover-device",
+            "make simulated devices of a node healthy again",
+            arguments=_DEVICES,
+            flags=(CONNECTION,),
+        ),
+    ),
+    examples=(
+        Example("steersman node list", "all nodes"),
+        Example("steersman node fail node-2", "its pods are evicted after some minutes"),
+        Example("steersman node drain node-2 --force", "also pods that have no controller"),
+        Example("steersman node fail-device node-2 device-0", "evict the pods that use the device"),
+    ),
+)
+
+# -- controllers ------------------------------------------------------------------------------
+
+
+def _states() -> str:
+    from steersman.manager.controllers import notes
+
+    return notes()
+
+
+def _controller_names() -> tuple[str, ...]:
+    from steersman.manager.controller_selection import KNOWN
+
+    return tuple(KNOWN)
+
+
+CONTROLLERS = Verb(
+    "controllers",
+    "list the controllers: what each is for, whether it runs, its flags, rights and tests",
+    arguments=(Argument("NAME", optional=True, choices=_controller_names),),
+    flags=(output_flag("wide", "markdown"),),
+    examples=(
+        Example("steersman controllers", "all of them"),
+        Example("steersman controllers -o wide", "also tests, service accounts, aliases, flags, resources"),
+        Example("steersman controllers job", "one of them, by its name or alias, in full"),
+        Example("steersman controllers -o json | jq …", "the same facts for programs"),
+    ),
+    notes=_states,
+)
+
+# -- demo, explore ----------------------------------------------------------------------------
+
+DEMO = Verb(
+    "demo",
+    "run a Deployment through ten minutes of cluster time in a second, without a cluster",
+    description="Real controllers, an API server and a simulated node run in this process, with a virtual clock that jumps to "
+    "the next timer. The Deployment is scaled, rolled out, broken by an image that cannot be pulled, and rolled back. Nothing "
+    "is left behind.",
+    flags=(
+        flag("file", FILE, "", "Manifest with Deployments to use instead of the built-in one.", "f"),
+        flag("seed", INT, 1, "Seed of the simulation: same seed, same names, UIDs and order of events."),
+    ),
+    examples=(
+        Example("steersman demo", "a Deployment called shop"),
+        Example("steersman demo --file=deploy.yaml", "your own Deployments"),
+    ),
+)
+
+
+def _scenarios() -> str:
+    from steersman.explore.scenario import catalogue
+    from steersman.manager.verb import columns
+
+    rows = [(each.name, each.description) for each in catalogue()]
+    return "\n".join(("Scenarios:", "", *columns(rows)))
+
+
+def _scenario_names() -> tuple[str, ...]:
+    from steersman.explore.scenario import catalogue
+
+    return ("all", *(each.name for each in catalogue()))
+
+
+EXPLORE = Verb(
+    "explore",
+    "run scenarios under injected faults and compare their end states",
+    description="Faults are managers that crash between any two writes, lost responses, frozen watches, and errors of the API "
+    "server. A run whose end state differs from the run without faults is a finding. Findings are shown with the fewest faults "
+    "that reproduce them and the command to repeat them.",
+    arguments=(Argument("SCENARIO", many=True, choices=_scenario_names, files=True),),
+    flags=(
+        flag(
+            "faults",
+            STRING,
+            "all",
+            "Faults to inject. all; crashes: a crash before and after every write; lost-responses: every response lost in "
+            "turn; names of faults to sample, such as frozen_watch,watch_cut; or a single run with given faults, such as "
+            "'crash_after_write(7) + response_lost(9)'.",
+        ),
+        flag(
+            "write-latency",
+            STRINGS,
+            (),
+            "Shortest and longest time that a write of a controller takes in every trial, such as 1ms,300ms. By default "
+            "writes take no time, except in trials that sample request_latency.",
+        ),
+        flag("seeds", INT, 20, "Number of trials with sampled faults for each scenario."),
+        flag("first-seed", INT, 1, "First seed of the sampled faults."),
+        flag("seed", INT, 0, "Seed of a single run with given faults."),
+        flag("jobs", INT, 0, "Number of processes. By default one for each core."),
+        flag("all-controllers", BOOL, False, "Run all controllers, not only those of the scenario."),
+        flag("history", BOOL, False, "Print the history of a single run with given faults."),
+        output_flag(),
+    ),
+    examples=(
+        Example("steersman explore rolling-update", "one scenario, all faults"),
+        Example("steersman explore all --faults=crashes", "all scenarios, a crash at every write"),
+        Example("steersman explore mine.yaml --seeds=100", "a scenario of your own"),
+    ),
+    notes=_scenarios,
+)
+
+# -- snapshot, completion, version ------------------------------------------------------------
+
+_DATA_DIR = flag("data-dir", DIRECTORY, "", "Data directory of `steersman up`. Required.")
+_SUMMARY = flag("output", choice("text", "table", "json", "yaml"), "text", "Format of the output.", "o")
+SNAPSHOT = Verb(
+    "snapshot",
+    "save the data directory of an embedded server to a file, or restore it",
+    verbs=verbs_of(
+        "snapshot",
+        Verb(
+            "save",
+            "write a snapshot, also while the server runs; it holds the server's keys: keep it safe",
+            arguments=(Argument("FILE", files=True),),
+            flags=(_DATA_DIR, flag("force", BOOL, False, "Overwrite the file if it exists."), _SUMMARY),
+        ),
+        Verb(
+            "restore",
+            "make a new data directory from a snapshot",
+            arguments=(Argument("FILE", files=True),),
+            flags=(
+                _DATA_DIR,
+                flag(
+                    "bump-revision",
+                    INT,
+                    0,
+                    "Number to add to the revision, so that clients which saw later writes than the snapshot has list "
+                    "again.",
+                ),
+                _SUMMARY,
+            ),
+        ),
+    ),
+    examples=(
+        Example("steersman snapshot save before.snapshot --data-dir=data", "also while the server runs"),
+        Example("steersman snapshot restore before.snapshot --data-dir=again", "into a new directory"),
+    ),
+)
+
+VERSION = Verb("version", "show the version")
+
+VERBS = (RUN, UP, NODE, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, VERSION)
+"""In the order of the help."""
