@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from steersman.api.clock import RealClock
-from steersman.api.errors import ApiError
+from steersman.api.errors import ApiError, BadRequest
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS, SERVICEACCOUNTS
 from steersman.api.kinds.services import SERVICES, Service
@@ -54,6 +54,16 @@ async def test_a_deployment_becomes_ready_over_http(tmp_path: Path) -> None:
             await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
             await api.create(DEPLOYMENTS.untyped, "default", workload())
             await until(api, DEPLOYMENTS, "default", "web", lambda found: found.status.readyReplicas == 2)
+            told = await api.document("/debug/rounds?kind=Deployment&namespace=default&name=web&after=0")
+            controllers = [each["controller"] for each in told["rounds"]]
+            assert controllers[0] == "deployment-controller"
+            assert told["rounds"][0]["causes"][0]["text"] == "Deployment default/web added"
+            with pytest.raises(BadRequest, match="limit must be a whole number"):
+                await api.document("/debug/rounds?limit=many")
+        async with aiohttp.ClientSession() as anonymous:
+            url = f"{running.url}/debug/rounds"
+            async with anonymous.get(url, ssl=False) as refused:
+                assert refused.status == 403, "authorized like other paths"
 
 
 async def test_the_kinds_of_enabled_feature_gates_are_served(tmp_path: Path) -> None:

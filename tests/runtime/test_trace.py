@@ -259,12 +259,13 @@ def test_json_says_everything_a_round_knows() -> None:
         "controller": "replicaset-controller",
         "namespace": "default",
         "name": "web",
-        "causes": ["Pod default/web-x changed"],
+        "causes": [{"type": "other", "text": "Pod default/web-x changed"}],
         "waited": 0.002,
         "started": "2026-01-02T12:00:03.120999Z",
         "took": 0.01,
         "steps": [{"action": "read", "outcome": "Conflict", "seconds": 0.3}],
-        "ending": {"failure": "x"},
+        "ending": {"failure": "x", "code": 500, "retryAfter": 0.0},
+        "next": "2026-01-02T12:00:03.130999Z",
     }
     assert json.loads(encode(round_of()))["ending"] == {"rest": "3 of 3 ready"}
     wakes = round_of(ending=Wake(timedelta(milliseconds=1500), "soon"))

@@ -15,8 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from steersman.api.token_bucket import TokenBucket
 from steersman.runtime.backoff import ItemBackoff
+from steersman.runtime.causes import MAX_CAUSES, MORE
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.workqueue import CAUSES, MORE, ShutDown, Taken, WorkQueue
+from steersman.runtime.workqueue import ShutDown, Taken, WorkQueue
 from steersman.sim.loop import VirtualLoop, background
 from tests.harness.fake_clock import LoopClock
 
@@ -155,7 +156,7 @@ def test_reasons_beyond_the_eighth_are_an_ellipsis() -> None:
     async def script(queue: WorkQueue[str]) -> None:
         for n in range(100):
             queue.add("a", f"reason {n}")
-        assert (await queue.get()).causes == (*(f"reason {n}" for n in range(CAUSES)), MORE)
+        assert (await queue.get()).causes == (*(f"reason {n}" for n in range(MAX_CAUSES)), MORE)
 
     play(script)
 

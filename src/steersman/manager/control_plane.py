@@ -27,7 +27,10 @@ from steersman.intent.controller import Controller, Settings
 from steersman.manager.controller_selection import select
 from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import ComponentFailed, Supervisor
+from steersman.manager.tracing import make_trace
 from steersman.runtime.controller_group import ControllerGroup
+from steersman.runtime.trace import Trace
+from steersman.runtime.trace_view import PATH, TraceView
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
 from steersman.server.auth.rbac import GROUP, RBACAuthorizer
 from steersman.server.auth.users import MASTERS, User, authenticated, service_account_user
@@ -169,8 +172,12 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
     stack.push_async_callback(supervisor.stop)
     ready = asyncio.Event()
+    rounds = TraceView(make_trace(), clock)
+    api_server.state.documents = {PATH: rounds.answer}
     if loops:
-        supervisor.start(_fleet(loops, server, boot, authorizer, clock).run(ready.set), "the controllers")
+        fleet = _fleet(loops, server, boot, authorizer, clock, rounds.trace)
+        rounds.groups.append(fleet)
+        supervisor.start(fleet.run(ready.set), "the controllers")
     else:
         ready.set()
     if options.nodes:
@@ -220,6 +227,7 @@ def _fleet(
     boot: Bootstrap,
     authorizer: RBACAuthorizer,
     clock: Clock,
+    trace: Trace,
 ) -> ControllerGroup:
     files: Mapping[str, bytes] = {
         "ca.crt": boot.authority.pair.cert,
@@ -234,7 +242,9 @@ def _fleet(
         return _api(server, authorizer, user, MANAGER)
 
     shared = _api(server, authorizer, User("system:kube-controller-manager"), MANAGER)
-    return ControllerGroup(loops, shared, clock, api_of=api_of, files=files.__getitem__, cloud=_cloud())
+    return ControllerGroup(
+        loops, shared, clock, api_of=api_of, trace=trace, files=files.__getitem__, cloud=_cloud()
+    )
 
 
 def _api(server: Server, authorizer: RBACAuthorizer, user: User, manager: str) -> Api:

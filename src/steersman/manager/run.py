@@ -30,12 +30,14 @@ from steersman.manager.flags import warnings
 from steersman.manager.late_start import served, start_late
 from steersman.manager.options import Options, options
 from steersman.manager.serving import setup as serving
+from steersman.manager.tracing import make_trace
 from steersman.manager.verb import Given
 from steersman.manager.version import as_kubernetes, full, raw, user_agent
 from steersman.runtime.action_table import LocalDirectories, read_file
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LostLease
 from steersman.runtime.metrics import Metrics
+from steersman.runtime.trace_view import TraceView
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +95,8 @@ async def manage(options: Options, connection: ClientConfig) -> None:
     metrics.options = build_info.exposed(options.metrics)
     build_info.describe(metrics, options.features, root)
     clients = ClientBuilder(root, use_service_accounts=options.use_service_accounts)
-    routes = serving.routes(options, leader_migration, clock, metrics)
+    trace = make_trace()
+    routes = serving.routes(options, leader_migration, clock, metrics, TraceView(trace, clock))
     server: serving.SecureServing | None = None
     try:
         if options.serving.secure_port:
@@ -123,6 +126,7 @@ async def manage(options: Options, connection: ClientConfig) -> None:
                 workers=options.workers,
                 fence=fence,
                 metrics=metrics,
+                trace=trace,
                 resync=options.resync,
                 settings=settings,
                 files=reader,

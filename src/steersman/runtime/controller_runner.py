@@ -21,6 +21,7 @@ from steersman.api.verbosity import V, structured
 from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Cache, Caches, Change, Controller, Watch
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
+from steersman.runtime.causes import CACHE_TIMEOUT, RESYNC, RETRY, START, CaughtUp, Event, Timer
 from steersman.runtime.dynamic_informers import DynamicInformers
 from steersman.runtime.heartbeat import Heartbeat, call_unless_renewed
 from steersman.runtime.informer import Informers
@@ -109,8 +110,7 @@ class ControllerRunner(Generic[S]):
     def _follow(self, watch: Watch[Any]) -> None:
         informer = self._informers.informer(watch.kind)
         primary = watch is self.controller.watches[0]
-        word = watch.kind.name
-        resource = watch.kind.resource
+        kind, resource = watch.kind, watch.kind.resource
 
         def changed(change: Change[Any]) -> None:
             # A resync shows the same object again: a reason to look at that object once more,
@@ -124,7 +124,8 @@ class ControllerRunner(Generic[S]):
             if watch.when is not None and not watch.when(obj):
                 return
             what = "deleted" if change.new is None else "added" if change.old is None else "changed"
-            cause = f"{word} {obj.key} {what}"
+            version = obj.metadata.resourceVersion
+            cause = Event(kind, obj.key, what, version, version)
             delay = watch.delay(change, self._clock.now()) if callable(watch.delay) else watch.delay
             for key in watch.to(self._caches, change):
                 if delay > 0.0:
@@ -134,7 +135,7 @@ class ControllerRunner(Generic[S]):
 
         def progressed(revision: int) -> None:
             for key in self._ledger.caught_up(resource, revision):
-                self.queue.add(key, f"{resource} cache caught up")
+                self.queue.add(key, CaughtUp(resource))
 
         informer.subscribe(changed)
         informer.on_progress(progressed)
@@ -142,7 +143,7 @@ class ControllerRunner(Generic[S]):
     async def run(self, workers: int) -> None:
         """Run workers until cancelled. Raises `Deposed` when this process no longer leads."""
         for key in self.controller.initial_keys:
-            self.queue.add(key, "start")
+            self.queue.add(key, START)
         try:
             async with asyncio.TaskGroup() as group:
                 if self.controller.resync > 0.0:
@@ -188,7 +189,7 @@ class ControllerRunner(Generic[S]):
             looked = progress()
             for obj in wanted():
                 for key in watch.to(self._caches, Change(obj, obj)):
-                    self.queue.add(key, "resync")
+                    self.queue.add(key, RESYNC)
 
     async def _work(self) -> None:
         for number in itertools.count():
@@ -208,7 +209,7 @@ class ControllerRunner(Generic[S]):
         """Run one round of a key."""
         key = taken.key
         started, start = self._clock.now(), self._clock.monotonic()
-        steps: list[Step] = []
+        steps: list[Step] | None = [] if self._trace.enabled else None
         ending: Verdict | Failure
         try:
             if self._ledger.doubts(key):
@@ -217,7 +218,7 @@ class ControllerRunner(Generic[S]):
             if lagging is not None:
                 # No decision is made on a cache that does not show the key's own writes yet.
                 self._metrics.stale_skip(self.controller.name, lagging)
-                self.queue.add_after(key, self._ledger.park(key), "timed out waiting for the cache")
+                self.queue.add_after(key, self._ledger.park(key), CACHE_TIMEOUT)
                 return
             ending = await self._decide(key, steps)
         except Deposed:
@@ -233,9 +234,20 @@ class ControllerRunner(Generic[S]):
         self.queue.interval = min(self.controller.coalesce_within, PATIENCE * self._shell.latency)
         code = ending.code if isinstance(ending, Failure) else 200
         self._metrics.round(self.controller.name, took, code)
-        self._trace.record(
-            Round(self.controller.name, key, taken.causes, taken.waited, started, took, tuple(steps), ending)
-        )
+        if steps is not None:
+            name = self.controller.name
+            self._trace.record(
+                Round(name, key, taken.causes, taken.waited, started, took, tuple(steps), ending)
+            )
+
+    def behind(self, key: Key) -> str:
+        """The resource whose cache does not show the key's own writes yet; empty when all do."""
+        return self._ledger.behind(key) or ""
+
+    @property
+    def latency(self) -> float:
+        """Seconds a write takes, as a moving average."""
+        return self._shell.latency
 
     def _wait(self, key: Key, ending: Verdict) -> None:
         """Set the timer that a verdict asks for."""
@@ -246,12 +258,12 @@ class ControllerRunner(Generic[S]):
         after, because = ending.after.total_seconds(), ending.because
         if ending.renewed_by and self._informers.steady and after > 0.0:
             self._renewed_timers[key] = call_unless_renewed(
-                after, ending.renewed_by, self.queue.add, key, because
+                after, ending.renewed_by, self.queue.add, key, Timer(because)
             )
         else:
-            self.queue.add_after(key, after, because)
+            self.queue.add_after(key, after, Timer(because))
 
-    async def _decide(self, key: Key, steps: list[Step]) -> Verdict:
+    async def _decide(self, key: Key, steps: list[Step] | None) -> Verdict:
         broken = self._unreadable.get(key)
         if broken is not None:
             raise InvalidSpec(f"cannot be decoded: {broken}")
@@ -277,6 +289,6 @@ class ControllerRunner(Generic[S]):
             message = structured("Reconciliation failed", **values)
             log.error("%s %s: reconciliation failed", name, key, exc_info=error, extra=message)
         # differs: some of upstream's controllers drop a key after 10 or 15 retries, until its next event.
-        self.queue.retry(key, "retry after a failure")
+        delay = self.queue.retry(key, RETRY)
         why = str(error) if isinstance(error, ApiError | InvalidSpec) else f"{type(error).__name__}: {error}"
-        return Failure(why, (error.code if isinstance(error, ApiError) else 0) or 500)
+        return Failure(why, (error.code if isinstance(error, ApiError) else 0) or 500, delay)

@@ -28,11 +28,12 @@ from steersman.runtime.action_table import (
     doubt_of,
     interpretation_of,
     read_file,
+    written,
 )
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.ledger import Ledger
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.trace import Step, outcome
+from steersman.runtime.trace import Step, keep_writes, outcome
 
 T = TypeVar("T")
 
@@ -83,8 +84,8 @@ class Shell:
         """Set how a worker that waits for a slow answer lends its place to another."""
         self._env.lend_worker = lend
 
-    async def drive(self, key: Key, decision: Awaitable[Verdict], steps: list[Step]) -> Verdict:
-        """Run a decision to its verdict, recording each action as a step."""
+    async def drive(self, key: Key, decision: Awaitable[Verdict], steps: list[Step] | None) -> Verdict:
+        """Run a decision to its verdict, recording each action as a step, unless ``steps`` is None."""
         script = cast("Generator[Action[Any], Any, Verdict]", decision.__await__())
         begun = self._clock.monotonic()
         try:
@@ -98,10 +99,12 @@ class Shell:
                 try:
                     answer = await self._perform(key, action)
                 except (ApiError, FileUnreadable, DirectoryError) as error:
-                    steps.append(self._step(action, error, started))
+                    if steps is not None:
+                        steps.append(self._step(action, error, started))
                     action = script.throw(error)
                 else:
-                    steps.append(self._step(action, answer, started))
+                    if steps is not None:
+                        steps.append(self._step(action, answer, started))
                     action = script.send(answer)
         except StopIteration as stop:
             return cast("Verdict", stop.value)
@@ -109,7 +112,8 @@ class Shell:
             script.close()
 
     def _step(self, action: Action[Any], answer: object, started: float) -> Step:
-        return Step(describe(action), outcome(answer), self._clock.monotonic() - started)
+        seconds = self._clock.monotonic() - started
+        return Step(describe(action), outcome(answer), seconds, *keep_writes(written(action, answer)))
 
     async def resolve(self, key: Key) -> None:
         """Read the objects that the key's lost answers leave in doubt, and settle the doubts with them."""

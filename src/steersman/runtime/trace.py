@@ -1,16 +1,19 @@
 """The trace: rounds as data, with their causes, waiting time, actions and verdict.
 
-A trace keeps the last rounds of each controller. It tells what happened to an object as lines of text, and as JSON
-whose bytes depend on the rounds alone, so that two runs can be compared. A round holds words, not objects: no body, no
-field value that could be a secret, nothing that keeps a cache entry alive.
+A trace keeps the last rounds of each controller, and the last few of each object. It tells what happened to an object
+as lines of text, and as JSON whose bytes depend on the rounds alone, so that two runs can be compared. A round holds
+words and names, not objects: no body, no field value that could be a secret, nothing that keeps a cache entry alive.
+
+Rounds form a chain: an event causes a round, the round writes, and the resourceVersion of the answer is that of the
+event which the write causes. `steersman.runtime.trace_links` follows it.
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections import deque
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 import msgspec
@@ -19,8 +22,16 @@ from steersman.api.errors import ApiError, Invalid
 from steersman.api.scheme import Key
 from steersman.intent.actions import Done, Failed, FileUnreadable
 from steersman.intent.verdict import Rest, Wake
-from steersman.runtime.action_table import past_tense
+from steersman.runtime.action_table import Written, past_tense
 from steersman.runtime.action_table.text import enumerate_some, shorten
+from steersman.runtime.causes import Cause, Event, type_of
+
+MAX_WRITES = 128
+"""Writes of one step that are kept by name: a step can create five hundred pods."""
+MAX_OBJECTS = 4096
+"""Objects whose last rounds are kept, per trace: those that had rounds last."""
+ROUNDS_OF_OBJECT = 4
+"""Rounds kept for each object and controller, however many rounds others have meanwhile."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -31,6 +42,10 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     outcome: str
     """Empty if it succeeded, else the error."""
     seconds: float
+    writes: tuple[Written, ...] = ()
+    """The writes that the server accepted, at most `MAX_WRITES`."""
+    dropped: int = 0
+    """How many more there were."""
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
@@ -39,6 +54,8 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     error: str
     code: int = 500
     """The HTTP status of the error, if it was an API error."""
+    retry_after: float = 0.0
+    """Seconds until the key is tried again."""
 
 
 Ending: TypeAlias = Rest | Wake | Failure
@@ -49,35 +66,100 @@ class Round(msgspec.Struct, frozen=True, gc=False):
 
     controller: str
     key: Key
-    causes: tuple[str, ...]
+    causes: tuple[Cause, ...]
     waited: float
     started: datetime
     took: float
     steps: tuple[Step, ...]
     ending: Ending
 
+    @property
+    def next_wake(self) -> datetime | None:
+        """When the key is due again even if nothing changes."""
+        match self.ending:
+            case Wake(after):
+                return self.started + timedelta(seconds=self.took) + after
+            case Failure(retry_after=delay):
+                return self.started + timedelta(seconds=self.took + delay)
+        return None
+
+    @property
+    def events(self) -> Iterator[Event]:
+        """The causes that are watch events."""
+        return (cause for cause in self.causes if isinstance(cause, Event))
+
+    @property
+    def writes(self) -> Iterator[Written]:
+        """The writes that the server accepted."""
+        return (write for step in self.steps for write in step.writes)
+
+
+Numbered: TypeAlias = tuple[int, Round]
+"""A round and its number: unique in a trace, in the order in which rounds ended, from 1."""
+
 
 class Trace:
     """The last rounds of every controller, a ring each, so a busy one never pushes out a quiet one."""
 
-    def __init__(self, capacity: int = 512) -> None:
-        self._capacity = capacity
-        self._rings: dict[str, deque[tuple[int, Round]]] = {}
-        self._numbers = itertools.count()
+    def __init__(self, capacity: int = 256, *, enabled: bool = True) -> None:
+        """``capacity``: rounds kept for each controller. A trace that is not ``enabled`` records nothing."""
+        self.enabled = enabled
+        self.last = 0
+        """The number of the last round."""
+        self.totals: dict[str, list[int]] = {}
+        """By controller: rounds, and how many of them failed, since the start."""
+        self.listeners: list[Callable[[int, Round], None]] = []
+        """Called with every round."""
+        self.capacity = capacity
+        self._rings: dict[str, deque[Numbered]] = {}
+        self._objects: dict[tuple[str, Key], tuple[Numbered, ...]] = {}
+        """The last rounds by controller and key; the object whose last round is oldest comes first."""
 
     def record(self, round_: Round) -> None:
         """Add a round; the oldest of the same controller is dropped if the ring is full."""
-        ring = self._rings.get(round_.controller)
+        name = round_.controller
+        ring = self._rings.get(name)
         if ring is None:
-            ring = self._rings[round_.controller] = deque(maxlen=self._capacity)
-        ring.append((next(self._numbers), round_))
+            ring = self._rings[name] = deque(maxlen=self.capacity)
+            self.totals[name] = [0, 0]
+        self.last += 1
+        entry = (self.last, round_)
+        ring.append(entry)
+        totals = self.totals[name]
+        totals[0] += 1
+        if type(round_.ending) is Failure:
+            totals[1] += 1
+        objects, about = self._objects, (name, round_.key)
+        before = objects.pop(about, None)
+        if before is None:
+            objects[about] = (entry,)
+            if len(objects) > MAX_OBJECTS:
+                del objects[next(iter(objects))]
+        else:
+            objects[about] = (*before[1 - ROUNDS_OF_OBJECT :], entry)
+        for listener in self.listeners:
+            listener(self.last, round_)
+
+    def numbered(self, controller: str | None = None, after: int = 0) -> list[Numbered]:
+        """The rounds with a number above ``after``, oldest first; of one controller, or of all."""
+        rings = list(self._rings.values()) if controller is None else [self._rings.get(controller, deque())]
+        kept: dict[int, Round] = dict(entry for ring in rings for entry in _newer(ring, after))
+        for (name, _), entries in reversed(self._objects.items()):
+            if entries[-1][0] <= after:
+                break
+            if controller is None or name == controller:
+                kept.update(entry for entry in entries if entry[0] > after)
+        return sorted(kept.items(), key=lambda entry: entry[0])
 
     def rounds(self, controller: str | None = None, key: Key | None = None) -> list[Round]:
         """The recorded rounds, oldest first; of one controller, of one key, or both."""
-        rings = list(self._rings.values()) if controller is None else [self._rings.get(controller, deque())]
-        # The numbers are unique, so the merge never has to compare two rounds.
-        found = heapq.merge(*rings)
-        return [round_ for _, round_ in found if key is None or round_.key == key]
+        if key is None:
+            rings = (
+                list(self._rings.values()) if controller is None else [self._rings.get(controller, deque())]
+            )
+            # The numbers are unique, so the merge never has to compare two rounds.
+            return [round_ for _, round_ in heapq.merge(*rings)]
+        return [round_ for _, round_ in self.numbered(controller) if round_.key == key]
 
     def story(self, key: Key, controller: str | None = None) -> list[str]:
         """The rounds of a key as text, a line each."""
@@ -88,11 +170,25 @@ class Trace:
         return b"".join(encode(round_) + b"\n" for round_ in self.rounds(controller, key))
 
 
+def _newer(ring: deque[Numbered], after: int) -> Iterator[Numbered]:
+    """The rounds of a ring with a number above ``after``, latest first."""
+    for entry in reversed(ring):
+        if entry[0] <= after:
+            return
+        yield entry
+
+
+def keep_writes(writes: Iterable[Written]) -> tuple[tuple[Written, ...], int]:
+    """The first `MAX_WRITES` of some writes, and the number of the others."""
+    made = tuple(writes)
+    return made[:MAX_WRITES], max(len(made) - MAX_WRITES, 0)
+
+
 def tell(round_: Round) -> str:
     """A round as one line of text."""
     parts = []
     if round_.causes:
-        parts.append(f"because {enumerate_some(round_.causes)}")
+        parts.append(f"because {enumerate_some(tuple(map(str, round_.causes)))}")
     parts.append(f"waited {span(round_.waited)}")
     parts.extend(
         f"{step.action} ({step.outcome})" if step.outcome else past_tense(step.action)
@@ -111,30 +207,75 @@ def tell(round_: Round) -> str:
 
 def encode(round_: Round) -> bytes:
     """A round as JSON with its fields in a fixed order and its times to the microsecond."""
+    return msgspec.json.encode(document(round_))
+
+
+def document(
+    round_: Round, number: int = 0, links: Callable[[Event], int] = lambda event: 0
+) -> dict[str, Any]:
+    """A round as a plain document. ``links`` gives the number of the round whose write caused an event; 0: not known."""
     ending: dict[str, Any]
     match round_.ending:
         case Rest(because):
             ending = {"rest": because}
         case Wake(after, because):
             ending = {"wake": round(after.total_seconds(), 6), "because": because}
-        case Failure(error):
-            ending = {"failure": error}
-    return msgspec.json.encode(
-        {
-            "controller": round_.controller,
-            "namespace": round_.key.namespace,
-            "name": round_.key.name,
-            "causes": round_.causes,
-            "waited": round(round_.waited, 6),
-            "started": round_.started,
-            "took": round(round_.took, 6),
-            "steps": [
-                {"action": step.action, "outcome": step.outcome, "seconds": round(step.seconds, 6)}
-                for step in round_.steps
-            ],
-            "ending": ending,
+        case Failure(error, code, delay):
+            ending = {"failure": error, "code": code, "retryAfter": round(delay, 6)}
+    return {
+        **({"number": number} if number else {}),
+        "controller": round_.controller,
+        "namespace": round_.key.namespace,
+        "name": round_.key.name,
+        "causes": [_cause(cause, links) for cause in round_.causes],
+        "waited": round(round_.waited, 6),
+        "started": round_.started,
+        "took": round(round_.took, 6),
+        "steps": [_step(step) for step in round_.steps],
+        "ending": ending,
+        **({"next": due} if (due := round_.next_wake) is not None else {}),
+    }
+
+
+def _cause(cause: Cause, links: Callable[[Event], int]) -> dict[str, Any]:
+    told: dict[str, Any] = {"type": type_of(cause), "text": str(cause)}
+    if isinstance(cause, Event):
+        told |= {
+            "resource": cause.kind.resource,
+            "kind": cause.kind.name,
+            "namespace": cause.key.namespace,
+            "name": cause.key.name,
+            "event": cause.type,
+            "resourceVersion": cause.last,
         }
-    )
+        if cause.first != cause.last:
+            told["firstResourceVersion"] = cause.first
+        if writer := links(cause):
+            told["round"] = writer
+    return told
+
+
+def _step(step: Step) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "action": step.action,
+        "outcome": step.outcome,
+        "seconds": round(step.seconds, 6),
+    }
+    if step.writes:
+        told["writes"] = [
+            {
+                "verb": write.verb,
+                "resource": write.kind.resource,
+                "subresource": write.subresource,
+                "namespace": write.key.namespace,
+                "name": write.key.name,
+                "resourceVersion": write.resource_version,
+            }
+            for write in step.writes
+        ]
+        if step.dropped:
+            told["moreWrites"] = step.dropped
+    return told
 
 
 def span(seconds: float) -> str:

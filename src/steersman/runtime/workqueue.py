@@ -21,13 +21,10 @@ from typing import Generic, NamedTuple, TypeVar
 from steersman.api.clock import Clock
 from steersman.api.token_bucket import TokenBucket
 from steersman.runtime.backoff import ItemBackoff
+from steersman.runtime.causes import Cause, add_cause
 from steersman.runtime.metrics import Metrics
 
 K = TypeVar("K", bound=Hashable)
-
-CAUSES = 8
-"""How many causes are kept for one round; the rest is an ellipsis."""
-MORE = "…"
 
 
 class ShutDown(Exception):
@@ -38,19 +35,10 @@ class Taken(NamedTuple, Generic[K]):
     """A key handed out to a worker, which must call `WorkQueue.done` when it has processed it."""
 
     key: K
-    causes: tuple[str, ...]
+    causes: tuple[Cause, ...]
     """Why it was added, each cause once."""
     waited: float
     """Seconds from when it was first due until now."""
-
-
-def _with(causes: tuple[str, ...], cause: str) -> tuple[str, ...]:
-    """The causes and one more, bounded: a key can be added a thousand times before it is handed out."""
-    if not cause or cause in causes:
-        return causes
-    if len(causes) < CAUSES:
-        return (*causes, cause)
-    return causes if causes[-1] == MORE else (*causes, MORE)
 
 
 class _Due:
@@ -58,7 +46,7 @@ class _Due:
 
     __slots__ = ("causes", "when")
 
-    def __init__(self, when: float, causes: tuple[str, ...]) -> None:
+    def __init__(self, when: float, causes: tuple[Cause, ...]) -> None:
         self.when = when
         self.causes = causes
 
@@ -87,7 +75,7 @@ class WorkQueue(Generic[K]):
         self._bucket = TokenBucket() if bucket is None else bucket
         self._order: deque[K] = deque()
         """The keys to hand out next: exactly those that are dirty and not being processed."""
-        self._dirty: dict[K, tuple[float, tuple[str, ...]]] = {}
+        self._dirty: dict[K, tuple[float, tuple[Cause, ...]]] = {}
         """Keys to be handed out, since when and why."""
         self._working: dict[K, float] = {}
         """The keys being processed, and since when."""
@@ -118,7 +106,7 @@ class WorkQueue(Generic[K]):
 
     # -- adding
 
-    def add(self, key: K, cause: str = "") -> None:
+    def add(self, key: K, cause: Cause = "") -> None:
         """Enqueue a key."""
         if self.min_interval and key not in self._dirty:
             started = self._started.get(key)
@@ -129,7 +117,7 @@ class WorkQueue(Generic[K]):
                     return
         self._add(key, (cause,) if cause else ())
 
-    def add_after(self, key: K, seconds: float, cause: str = "") -> None:
+    def add_after(self, key: K, seconds: float, cause: Cause = "") -> None:
         """Enqueue a key after some seconds. Of several times for one key the earliest counts."""
         if self._closing:
             return
@@ -141,12 +129,14 @@ class WorkQueue(Generic[K]):
         else:
             self._put_off(key, self._clock.monotonic() + seconds, causes)
 
-    def retry(self, key: K, cause: str = "") -> None:
-        """Enqueue a key whose round failed, with back-off and under the overall rate."""
+    def retry(self, key: K, cause: Cause = "") -> float:
+        """Enqueue a key whose round failed, with back-off and under the overall rate; returns the delay in seconds."""
         if self._closing:
-            return
+            return 0.0
         item = self._backoff.next(key)
-        self.add_after(key, max(item, self._bucket.reserve(self._clock.monotonic())), cause)
+        delay = max(item, self._bucket.reserve(self._clock.monotonic()))
+        self.add_after(key, delay, cause)
+        return delay
 
     def forget(self, key: K) -> None:
         """Reset the back-off of a key whose round succeeded."""
@@ -156,14 +146,14 @@ class WorkQueue(Generic[K]):
         """How often the key was retried since its back-off was last reset."""
         return self._backoff.failures(key)
 
-    def _add(self, key: K, causes: tuple[str, ...]) -> None:
+    def _add(self, key: K, causes: tuple[Cause, ...]) -> None:
         if self._closing:
             return
         known = self._dirty.get(key)
         if known is not None:
             since, reasons = known
             for cause in causes:
-                reasons = _with(reasons, cause)
+                reasons = add_cause(reasons, cause)
             if reasons is not known[1]:
                 self._dirty[key] = (since, reasons)
             return
@@ -251,13 +241,13 @@ class WorkQueue(Generic[K]):
 
     # -- waiting
 
-    def _put_off(self, key: K, when: float, causes: tuple[str, ...]) -> None:
+    def _put_off(self, key: K, when: float, causes: tuple[Cause, ...]) -> None:
         if self._closing:
             return
         due = self._due.get(key)
         if due is not None:
             for cause in causes:
-                due.causes = _with(due.causes, cause)
+                due.causes = add_cause(due.causes, cause)
             if due.when <= when:
                 return
             due.when = when
@@ -344,6 +334,21 @@ class WorkQueue(Generic[K]):
     def working(self) -> int:
         """How many keys are being processed."""
         return len(self._working)
+
+    def oldest(self) -> float:
+        """The age of the key that has waited for a worker for longest, in seconds."""
+        order = self._order
+        return self._clock.monotonic() - self._dirty[order[0]][0] if order else 0.0
+
+    def due(self, key: K) -> tuple[str, float, tuple[Cause, ...]]:
+        """The state of a key (``working``, ``ready``, ``waiting`` or empty), the seconds until it is due, and its causes."""
+        if key in self._dirty:
+            return "working" if key in self._working else "ready", 0.0, self._dirty[key][1]
+        if key in self._working:
+            return "working", 0.0, ()
+        if (due := self._due.get(key)) is not None:
+            return "waiting", max(due.when - self._clock.monotonic(), 0.0), due.causes
+        return "", 0.0, ()
 
     def unfinished(self) -> float:
         """The total age of the keys being processed, in seconds."""

@@ -92,7 +92,7 @@ def test_a_controller_shows_its_queue_its_caches_and_its_last_rounds(routes: Rou
         "longestSeconds": 0.0,
     }
     assert view["caches"]["namespaces/v1"]["objects"] > 0
-    assert [one["ending"] for one in view["rounds"]] == [{"failure": "quota is used up"}] * 2
+    assert [one["ending"]["failure"] for one in view["rounds"]] == ["quota is used up"] * 2
     assert asked(routes, "/debug/controllers/refused?rounds=none")[0] == 400
     assert asked(routes, "/debug/controllers/nobody") == (404, "404 page not found\n")
     assert json.loads(asked(routes, "/debug/controllers/refused?rounds=0")[1])["rounds"] == []

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from steersman.api.errors import BadRequest
 from steersman.manager.serving import debug, profile
 from steersman.manager.serving.health import METRICS, Check, Health
-from steersman.manager.serving.responses import JSON, NOSNIFF, NOT_FOUND, Response
+from steersman.manager.serving.responses import JSON, NOSNIFF, NOT_FOUND, Response, error_response
 from steersman.manager.serving.zpages import Page
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.controller_runner import ControllerRunner
+from steersman.runtime.trace_view import TraceView
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 MAX_CRASHES = 10
@@ -42,8 +44,9 @@ class Routes:
         profiling: bool = False,
         set_verbosity: Callable[[int], object] = lambda verbosity: None,
         started: datetime = EPOCH,
+        rounds: TraceView | None = None,
     ) -> None:
-        """``pages`` are z-pages by path; ``set_verbosity`` changes the log level."""
+        """``pages`` are z-pages by path; ``set_verbosity`` changes the log level; ``rounds`` answers `/debug/rounds`."""
         self.health = Health()
         self._started = (("Process-Start-Time-Unix", f"{started.timestamp():.0f}"),)
         self._metrics = metrics
@@ -51,10 +54,13 @@ class Routes:
         self._pages = pages
         self._profiling = profiling
         self._set_verbosity = set_verbosity
+        self._rounds = rounds
         self._controllers: dict[str, tuple[ControllerGroup, ControllerRunner[Any]]] = {}
 
     def follow(self, fleet: ControllerGroup) -> None:
         """Add the controllers of a fleet."""
+        if self._rounds is not None and fleet not in self._rounds.groups:
+            self._rounds.groups.append(fleet)
         self._controllers |= {host.controller.name: (fleet, host) for host in fleet.runners}
         self.health.add({host.controller.name: _crash_check(host) for host in fleet.runners})
 
@@ -74,6 +80,11 @@ class Routes:
                 return Response(msgspec.json.encode(self._configz()), 200, JSON, (NOSNIFF,))
             case ["debug", "controllers", name] if name in self._controllers:
                 return debug.view(*self._controllers[name], query)
+            case ["debug", "rounds"] if self._rounds is not None:
+                try:
+                    return Response(self._rounds.answer(query), 200, JSON, (NOSNIFF,))
+                except BadRequest as error:
+                    return error_response(400, error.message)
             case ["debug", "pprof"] if self._profiling:
                 page = b'<a href="/debug/pprof/">Found</a>.\n\n'
                 return Response(page, 302, "text/html; charset=utf-8", (("Location", "/debug/pprof/"),))

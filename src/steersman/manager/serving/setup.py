@@ -36,6 +36,7 @@ from steersman.manager.serving.routes import Routes
 from steersman.manager.serving.tls import SniCert, TlsContexts
 from steersman.manager.version import KUBERNETES, user_agent
 from steersman.runtime.metrics import Metrics
+from steersman.runtime.trace_view import TraceView
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -46,7 +47,13 @@ QPS, BURST = 200.0, 400
 """Client rate limits of reviews: high, because requests wait for them."""
 
 
-def routes(options: Options, migration: Migration | None, clock: Clock, metrics: Metrics) -> Routes:
+def routes(
+    options: Options,
+    migration: Migration | None,
+    clock: Clock,
+    metrics: Metrics,
+    rounds: TraceView | None = None,
+) -> Routes:
     """The routes of a manager. ``migration`` is the leader migration configuration, if enabled."""
     gates = options.features.enabled()
     cbor = gates.get("CBORServingAndStorage", False)
@@ -64,6 +71,7 @@ def routes(options: Options, migration: Migration | None, clock: Clock, metrics:
         profiling=options.debugging.profiling,
         set_verbosity=lambda verbosity: logs.configure(replace(options.logging, verbosity=verbosity)),
         started=started,
+        rounds=rounds,
     )
 
 

@@ -14,10 +14,12 @@ from steersman.runtime.action_table.interpretation import (
     InstantInterpretation,
     Interpretation,
     SimulatedServer,
+    Written,
     describe,
     doubt_of,
     interpretation_of,
     past_tense,
+    written,
 )
 from steersman.runtime.action_table.local import LocalDirectories, read_file
 
@@ -28,6 +30,7 @@ __all__ = (
     "Interpretation",
     "LocalDirectories",
     "SimulatedServer",
+    "Written",
     "cloud",
     "describe",
     "doubt_of",
@@ -37,4 +40,5 @@ __all__ = (
     "read_file",
     "reads",
     "writes",
+    "written",
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
+
+import msgspec
 
 from steersman.api.clock import Clock
 from steersman.api.cloud import CloudProvider
@@ -97,9 +99,7 @@ class Environment:
 
     def wrote(self, key: Key, kind: Kind[Any], answer: Any) -> None:
         """Enter an answered write in the ledger."""
-        meta = answer["metadata"] if isinstance(answer, dict) else answer.metadata
-        version = meta["resourceVersion"] if isinstance(meta, dict) else meta.resourceVersion
-        self.ledger.wrote(key, kind.resource, version)
+        self.ledger.wrote(key, kind.resource, identity_of(answer)[1])
 
 
 class SimulatedServer(Protocol):
@@ -127,6 +127,18 @@ class SimulatedServer(Protocol):
         ...
 
 
+class Written(msgspec.Struct, frozen=True, gc=False):
+    """A write that the server accepted. Its resourceVersion is that of the watch event it causes."""
+
+    verb: str
+    """The verb of the API: create, update, patch, delete, deletecollection."""
+    kind: Kind[Any]
+    subresource: str
+    key: Key
+    resource_version: str
+    """Empty for a delete: its answer has none."""
+
+
 class Interpretation(ABC, Generic[A]):
     """All that the runtime knows about one action."""
 
@@ -146,6 +158,10 @@ class Interpretation(ABC, Generic[A]):
     def kind(self, action: A) -> Kind[Any] | None:
         """The kind the action is about, if it is about one."""
         return None
+
+    def written(self, action: A, answer: Any) -> Iterable[Written]:
+        """The writes that the server accepted, read off the answer; none for a read."""
+        return ()
 
     def simulate(self, server: SimulatedServer, action: A) -> Any:
         """The answer in a row test that does not give one."""
@@ -195,6 +211,11 @@ def describe(action: Action[Any]) -> str:
     return _TABLE[type(action)].describe(action)
 
 
+def written(action: Action[Any], answer: Any) -> Iterable[Written]:
+    """The writes of an action that the server accepted."""
+    return () if isinstance(answer, BaseException) else _TABLE[type(action)].written(action, answer)
+
+
 def doubt_of(action: Write[Any]) -> Doubt:
     """The objects in which a write shows whose answer was lost."""
     return cast("WriteInterpretation[Any]", _TABLE[type(action)]).doubt(action)
@@ -213,6 +234,14 @@ def _past_verbs() -> Mapping[str, str]:
 
 
 _PAST: dict[str, str] = {}
+
+
+def identity_of(answer: Any) -> tuple[Key, str]:
+    """The key and the resourceVersion of an object or a plain document."""
+    meta = answer["metadata"] if isinstance(answer, dict) else answer.metadata
+    if isinstance(meta, dict):
+        return Key(meta.get("namespace", ""), meta.get("name", "")), meta["resourceVersion"]
+    return Key(meta.namespace, meta.name), meta.resourceVersion
 
 
 def address_of(target: Any) -> Address[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
 from steersman.api.errors import ApiError
@@ -32,6 +33,7 @@ from steersman.runtime.action_table.interpretation import (
     InstantInterpretation,
     Interpretation,
     SimulatedServer,
+    Written,
     describe,
     interpretation_of,
     interprets,
@@ -210,6 +212,11 @@ class BatchInterpretation(Interpretation[Batch[Any]]):
                 group = groups.send(outcomes)
         except StopIteration as stop:
             return cast("list[Outcome[T]]", stop.value)
+
+    def written(self, action: Batch[Any], answer: list[Outcome[Any]]) -> Iterator[Written]:
+        for one, outcome in zip(action.actions, answer, strict=True):
+            if isinstance(outcome, Done):
+                yield from interpretation_of(one).written(one, outcome.value)
 
     def describe(self, action: Batch[Any]) -> str:
         if len(action.actions) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,7 +25,9 @@ from steersman.runtime.action_table.interpretation import (
     Environment,
     SimulatedServer,
     WriteInterpretation,
+    Written,
     address_of,
+    identity_of,
     interprets,
 )
 from steersman.runtime.action_table.text import (
@@ -46,6 +48,14 @@ CONFLICT_TRIES = 5
 
 class Targeted(WriteInterpretation[Any]):
     """The part that all writes with a target share."""
+
+    api_verb = "update"
+
+    def written(self, action: Any, answer: Any) -> Iterable[Written]:
+        kind = kind_if_known(action.target)
+        if kind is not None and answer is not None:
+            key, version = identity_of(answer)
+            yield Written(self.api_verb, kind, getattr(action, "subresource", ""), key, version)
 
     def kind(self, action: Any) -> Kind[Any] | None:
         return kind_if_known(action.target)
@@ -84,6 +94,10 @@ class CreateInterpretation(WriteInterpretation[Create[Any]]):
         labels: Mapping[str, str] = field_of(meta, "labels") or {}
         selector = ",".join(f"{label}={value}" for label, value in sorted(labels.items()))
         return Doubt(action.kind, action.namespace, labels=selector)
+
+    def written(self, action: Create[Any], answer: Any) -> Iterable[Written]:
+        key, version = identity_of(answer)
+        yield Written("create", action.kind, "", key, version)
 
     def simulate(self, server: SimulatedServer, action: Create[T]) -> T:
         return server.create(action.kind, action.namespace, action.body)
@@ -145,6 +159,11 @@ class UpdateStatusInterpretation(Targeted):
             changes = (*changes, "annotations")
         return f"update {name_target(action.target)} status{in_parentheses(changes)}"
 
+    def written(self, action: UpdateStatus[Any], answer: Any) -> Iterable[Written]:
+        # A status that is equal already is not sent.
+        if answer is not action.target:
+            yield Written("update", kind_of(action.target), "status", *identity_of(answer))
+
     def simulate(self, server: SimulatedServer, action: UpdateStatus[Any]) -> Any:
         meta = action.target.metadata
         if action.annotations is not None:
@@ -162,6 +181,7 @@ def _changes_annotations(action: UpdateStatus[Any]) -> bool:
 class PatchInterpretation(Targeted):
     verb = "patch"
     past = "patched"
+    api_verb = "patch"
 
     async def perform(self, env: Environment, key: Key, action: Patch[Any]) -> Any:
         at = address_of(action.target)
@@ -236,6 +256,10 @@ class DeleteInterpretation(Targeted):
         if at.uid:
             env.ledger.deleted(key, at.kind.resource, at.key, at.uid)
 
+    def written(self, action: Delete, answer: Any) -> Iterable[Written]:
+        at = address_of(action.target)
+        yield Written("delete", at.kind, "", at.key, "")
+
     def describe(self, action: Delete) -> str:
         options: list[str] = [action.propagation] if action.propagation else []
         if action.exact:
@@ -251,6 +275,9 @@ class DeleteCollectionInterpretation(WriteInterpretation[DeleteCollection]):
 
     async def perform(self, env: Environment, key: Key, action: DeleteCollection) -> None:
         await env.api.delete_collection(action.kind, action.namespace, propagation=action.propagation)
+
+    def written(self, action: DeleteCollection, answer: Any) -> Iterable[Written]:
+        yield Written("deletecollection", action.kind, "", Key(action.namespace, ""), "")
 
     def describe(self, action: DeleteCollection) -> str:
         return f"delete all {action.kind.resource} in {action.namespace}"
@@ -279,3 +306,7 @@ class EvictInterpretation(Targeted):
         await env.api.subresource(at.kind, at.namespace, at.name, "eviction", body)
         if at.uid:
             env.ledger.deleted(key, at.kind.resource, at.key, at.uid)
+
+    def written(self, action: Evict, answer: Any) -> Iterable[Written]:
+        at = address_of(action.target)
+        yield Written("create", at.kind, "eviction", at.key, "")

@@ -38,6 +38,8 @@ class AppState(msgspec.Struct, eq=False):
     watches: WatchRegistry
     openid: Mapping[str, OpenIDDocument] = field(default_factory=dict)
     """The OpenID documents by path."""
+    documents: Mapping[str, Callable[[Query], bytes]] = field(default_factory=dict)
+    """JSON documents that other components of the control plane serve, by path. They may raise `ApiError`."""
     address: str = ""
     """Host and port where clients reach this server: ``127.0.0.1:6443``."""
     durable: Callable[[], Awaitable[None]] | None = None

@@ -74,6 +74,8 @@ def handle_nonresource(ctx: Context) -> Response:
             return _v2(ctx)
         case ["openapi", "v3", *name]:
             return _v3(ctx, "/".join(name))
+    if (make := ctx.state.documents.get(path)) is not None:
+        return Response(make(ctx.query), 200, JSON, _PLAIN)
     document = ctx.state.openid.get(path)
     if document is not None:
         headers = (("Cache-Control", document.cache_control),)
@@ -99,7 +101,7 @@ def _indented(made: Any) -> Response:
 
 
 def _paths(ctx: Context) -> list[str]:
-    found = dict.fromkeys(_PATHS)
+    found = dict.fromkeys((*_PATHS, *ctx.state.documents))
     for group in ctx.state.discovery.discovery.apis()["groups"]:
         found[f"/apis/{group['name']}"] = None
         for version in group["versions"]:
