@@ -6,13 +6,13 @@ import configparser
 import re
 import shlex
 import tomllib
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+from steersman import __version__
 from steersman.api.kinds import PODS
 from steersman.manager.options import read
 from steersman.sim.world import World
@@ -76,7 +76,7 @@ def test_the_unit_starts_the_program_with_arguments_it_takes() -> None:
 
 @pytest.mark.parametrize("name", ["Containerfile", "kube-controller-manager.yaml"])
 def test_the_image_is_called_after_this_version(name: str) -> None:
-    assert f"steersman:{version('steersman')}" in (DEPLOY / name).read_text()
+    assert f"steersman:{__version__}" in (DEPLOY / name).read_text()
 
 
 def instructions() -> list[list[str]]:

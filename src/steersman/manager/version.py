@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import platform
 import sys
-from functools import cache
 from typing import TYPE_CHECKING
+
+from steersman import __version__
 
 if TYPE_CHECKING:
     from steersman.manager.verb import Given
@@ -18,27 +19,19 @@ PLATFORM = f"{sys.platform}/{_ARCHITECTURES.get(platform.machine(), platform.mac
 """Platform in Go's notation, such as ``linux/amd64``."""
 
 
-@cache
-def own() -> str:
-    """The version of this program, such as ``0.1.0``."""
-    from importlib.metadata import version  # takes longer to import than all of the help
-
-    return version("steersman")
-
-
 def full() -> str:
     """The output of ``steersman version``."""
-    return f"steersman {own()} (Kubernetes {KUBERNETES})"
+    return f"steersman {__version__} (Kubernetes {KUBERNETES})"
 
 
 def as_kubernetes() -> str:
     """The output of ``kube-controller-manager --version``: begins like upstream's."""
-    return f"Kubernetes {KUBERNETES} (steersman {own()})"
+    return f"Kubernetes {KUBERNETES} (steersman {__version__})"
 
 
 def user_agent(component: str = "") -> str:
     """The User-Agent header of a client, in the form Kubernetes components use."""
-    program = f"kube-controller-manager/{KUBERNETES} ({PLATFORM}) steersman/{own()}"
+    program = f"kube-controller-manager/{KUBERNETES} ({PLATFORM}) steersman/{__version__}"
     return f"{program}/{component}" if component else program
 
 
