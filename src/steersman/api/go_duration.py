@@ -15,13 +15,18 @@ _MAX_DIGITS = 20
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of a duration; a bare ``0`` is allowed. Raises `ValueError` with Go's message.
+    """Return the seconds of a duration; a bare ``0`` is allowed. Raises `ValueError` with Go's message."""
+    return duration_nanos(text) / 10**9
 
-    As in Go the result is a whole number of nanoseconds, each part truncated, within 64 bits: about 292 years.
+
+def duration_nanos(text: str) -> int:
+    """Return the nanoseconds of a duration. Raises `ValueError` with Go's message.
+
+    As in Go each part is truncated to nanoseconds, and the whole is within 64 bits: about 292 years.
     """
     sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
     if rest == "0":
-        return 0.0
+        return 0
     invalid = ValueError(f"time: invalid duration {_quote(text)}")
     if not rest:
         raise invalid
@@ -44,7 +49,7 @@ def parse_duration(text: str) -> float:
         position = part.end()
     if total == _LIMIT and sign > 0:
         raise invalid
-    return sign * total / 10**9
+    return sign * total
 
 
 def _fraction(text: str | None, unit: int) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from steersman.api.cel import parse
 from steersman.api.cel.evaluator import EvaluationError, evaluate
-from steersman.api.cel.functions import Semver, parse_semver
+from steersman.api.cel.runtime.kubernetes import Semver, parse_semver
 from steersman.api.quantity import Quantity
 
 DEVICE = {
@@ -100,8 +100,7 @@ def test_an_expression_has_its_value(source: str, expected: object) -> None:
         ("!1", "no such overload"),
         ("1 && true", "no such overload"),
         ("unknown == 1", "no such attribute"),
-        ("duration('1s') == duration('1s')", "no such overload: duration"),
-        ("semver('1.0')", "invalid semantic version"),
+        ("semver('1.0')", "No Major.Minor.Patch elements found"),
         ("optional.none().value()", "dereference"),
         ("'a'.matches('(')", "missing"),
         ("{'a': 1, 'a': 2}", "repeated key"),
@@ -122,7 +121,7 @@ def test_an_expression_without_a_value_says_why(source: str, message: str) -> No
 )
 def test_an_expression_that_would_take_long_ends_at_a_limit(source: str) -> None:
     with pytest.raises(EvaluationError, match="cost limit exceeded"):
-        evaluate(parse(source), {}, steps=20_000)
+        evaluate(parse(source), {}, limit=20_000)
 
 
 def test_versions_are_ordered_and_hashed_without_build_metadata() -> None:

@@ -6,8 +6,9 @@
     check("replicas > 1", environment)     # BOOL
     check("replicas > 'a'", environment)   # CelError: found no matching overload for '_>_' applied to '(int, string)'
 
-`evaluator` evaluates expressions on plain values: the scheduler does so with selectors of devices, while the API server only
-checks expressions. `schemas` derives types from OpenAPI schemas; `policies` checks admission policies.
+`program` compiles expressions to Python closures, which are evaluated within a budget; `runtime` has the values and the
+functions. `evaluator` evaluates expressions that are only parsed, as the scheduler does with selectors of devices. `schemas`
+derives types from OpenAPI schemas; `policies` has the environments of admission policies.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ causes no further errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from steersman.api.cel import literals
 from steersman.api.cel.bindings import Bindings, more_general, substituted
@@ -52,8 +52,25 @@ differs: upstream has no limit.
 """
 
 
+class Checked(NamedTuple):
+    """An expression, and the types of all of its parts."""
+
+    expr: Expr
+    types: Mapping[Expr, Type]
+
+    @property
+    def type(self) -> Type:
+        """The type of the whole expression."""
+        return self.types[self.expr]
+
+
 def check(source: str, environment: Environment) -> Type:
     """Return the type of an expression. Raises `CelError` with all errors."""
+    return checked(source, environment).type
+
+
+def checked(source: str, environment: Environment) -> Checked:
+    """Return an expression with its types. Raises `CelError` with all errors."""
     expr = parse(source)
     checker = _Checker(environment)
     try:
@@ -67,7 +84,7 @@ def check(source: str, environment: Environment) -> Type:
         raise CelError(source, [*checker.problems, error.problem]) from None
     if problems:
         raise CelError(source, problems)
-    return types[expr]
+    return Checked(expr, types)
 
 
 class _TooLarge(Exception):

@@ -83,11 +83,14 @@ _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 _ESCAPED = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))")
 
 
-def unquoted(text: str, raw_bytes: bool = False) -> str:
-    """What a string literal says; `ValueError` for what no character is.
+def unquoted_bytes(text: str) -> bytes:
+    """The value of a literal of bytes. Raises `ValueError`."""
+    # Each byte is the character of its number, so that those of an escape stand beside those of a character in UTF-8.
+    return unquoted(text.encode("utf-8", "surrogatepass").decode("latin-1"), raw_bytes=True).encode("latin-1")
 
-    Of a literal of bytes each escaped byte is the character of that number.
-    """
+
+def unquoted(text: str, raw_bytes: bool = False) -> str:
+    """The value of a string literal. Raises `ValueError` for an escape of no character."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     raw = text[0] in "rR"
     text = text[1:] if raw else text

@@ -155,8 +155,27 @@ FORMAT = _library(
     """
     Format::validate(string): optional<list<string>>
     format.named(string): optional<Format>
+    format.dns1123Label(): Format
+    format.dns1123Subdomain(): Format
+    format.dns1035Label(): Format
+    format.qualifiedName(): Format
+    format.dns1123LabelPrefix(): Format
+    format.dns1123SubdomainPrefix(): Format
+    format.dns1035LabelPrefix(): Format
+    format.labelValue(): Format
+    format.uri(): Format
+    format.uuid(): Format
+    format.byte(): Format
+    format.date(): Format
+    format.datetime(): Format
     """
 )
+JSON_PATCH = _library(
+    """
+    jsonpatch.escapeKey(string): string
+    """
+)
+"""Only in the expressions of MutatingAdmissionPolicies."""
 LOOPS = _library(
     """
     cel.@mapInsert(map<K, V>, K, V): map<K, V>

@@ -8,7 +8,7 @@ reported as well, with cel-go's messages.
 from __future__ import annotations
 
 from steersman.api.cel.errors import NOWHERE, CelError, Problem
-from steersman.api.cel.lexer import Lexeme, Token, lexemes, unquoted
+from steersman.api.cel.lexer import Lexeme, Token, lexemes, unquoted, unquoted_bytes
 from steersman.api.cel.macros import MACROS, MacroError
 from steersman.api.cel.syntax import (
     Call,
@@ -344,7 +344,7 @@ class _Parser:
             case Token.STRING:
                 return Literal(at, STRING, self._unquoted(token))
             case Token.BYTES:
-                return Literal(at, BYTES, self._unquoted(token))
+                return Literal(at, BYTES, self._unquoted_bytes(token))
             case Token.MARK if token.text in ("true", "false"):
                 return Literal(at, BOOL, token.text == "true")
             case Token.MARK if token.text == "null":
@@ -353,12 +353,18 @@ class _Parser:
         raise self._wrong(token.at, words)
 
     def _unquoted(self, token: Lexeme) -> str:
-        raw = token.token is Token.BYTES
         try:
-            return unquoted(token.text[1:] if raw else token.text, raw)
+            return unquoted(token.text)
         except ValueError as error:
             self._note(token.at, str(error))
             return ""
+
+    def _unquoted_bytes(self, token: Lexeme) -> bytes:
+        try:
+            return unquoted_bytes(token.text[1:])
+        except ValueError as error:
+            self._note(token.at, str(error))
+            return b""
 
 
 _UINT64_DIGITS = 20

@@ -127,7 +127,7 @@ _valid_namespaces: dict[str, bool] = {}
 def _namespace_errors(name: str) -> tuple[str, ...]:
     # Every object names its namespace and there are few of them, so valid names are cached.
     if name in _valid_namespaces:
-        return names.VALID
+        return ()
     messages = names.dns1123_label(name)
     if not messages and len(_valid_namespaces) < 4096:
         _valid_namespaces[name] = True

@@ -7,32 +7,32 @@ which of its two libraries says "bytes" and which "characters".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
 
+from steersman.api import dns_names
 from steersman.api.bounded_cache import MAX_SHORT, short_cache
+from steersman.api.dns_names import (
+    SUBDOMAIN,
+    VALID,
+    byte_length,
+    match,
+    max_length_message,
+    regex_message,
+)
 from steersman.api.label_syntax import key_errors, path_segment_errors, subdomain_errors
 from steersman.server.validation.field_errors import FieldErrors
 
-NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
+NameRule: TypeAlias = dns_names.NameRule
 
-VALID: tuple[str, ...] = ()
-
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _UNDERSCORE = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SEARCH = rf"{_UNDERSCORE}(\.{_UNDERSCORE})*"
-_WILDCARD = rf"\*\.{_SUBDOMAIN}"
+_WILDCARD = rf"\*\.{SUBDOMAIN}"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _PERCENT = "[0-9]+%"
 _HEADER = "[-A-Za-z0-9]+"
 _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
-_is_label = re.compile(_LABEL).fullmatch
-_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
-_is_label_1035 = re.compile(_LABEL_1035).fullmatch
 _is_search = re.compile(_SEARCH).fullmatch
 _is_wildcard = re.compile(_WILDCARD).fullmatch
 _is_config_key = re.compile(_CONFIG_KEY).fullmatch
@@ -44,102 +44,50 @@ _has_letter = re.compile("[a-z]").search
 _is_env_var_name = re.compile("[ -<>-~]+").fullmatch
 
 
-def _regex_message(message: str, regex: str, *examples: str) -> str:
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{message} ({f'e.g. {shown}' if shown else ''}regex used for validation is '{regex}')"
-
-
-_LABEL_MESSAGE = _regex_message(
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "
-    "and end with an alphanumeric character",
-    _LABEL,
-    "my-name",
-    "123-abc",
-)
-_SUBDOMAIN_MESSAGE = _regex_message(
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
-    "start and end with an alphanumeric character",
-    _SUBDOMAIN,
-    "example.com",
-)
-_SEARCH_MESSAGE = _regex_message(
+_SEARCH_MESSAGE = regex_message(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and "
     "must start and end with an alphanumeric character",
     _SEARCH,
     "example.com",
 )
-_LABEL_1035_MESSAGE = _regex_message(
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-    "character, and end with an alphanumeric character",
-    _LABEL_1035,
-    "my-name",
-    "abc-123",
-)
-_WILDCARD_MESSAGE = _regex_message(
+_WILDCARD_MESSAGE = regex_message(
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must "
     "consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
     _WILDCARD,
     "*.example.com",
 )
-_CONFIG_KEY_MESSAGE = _regex_message(
+_CONFIG_KEY_MESSAGE = regex_message(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
     _CONFIG_KEY,
     "key.name",
     "KEY_NAME",
     "key-name",
 )
-_PERCENT_MESSAGE = _regex_message(
+_PERCENT_MESSAGE = regex_message(
     "a valid percent string must be a numeric string followed by an ending '%'", _PERCENT, "1%", "93%"
 )
-_HEADER_MESSAGE = _regex_message(
+_HEADER_MESSAGE = regex_message(
     "a valid HTTP header must consist of alphanumeric characters or '-'", _HEADER, "X-Header-Name"
 )
 _PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
-def _max_length_message(max_length: int) -> str:
-    return f"must be no more than {max_length} characters"
-
-
-def _byte_length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-def _match(text: str, max_length: int, matches: Callable[[str], object], message: str) -> tuple[str, ...]:
-    too_long = _byte_length(text) > max_length
-    if matches(text):
-        return (_max_length_message(max_length),) if too_long else VALID
-    return (_max_length_message(max_length), message) if too_long else (message,)
-
-
 # -- names ------------------------------------------------------------------------------------
 
 
-def dns1123_subdomain(name: str) -> tuple[str, ...]:
-    """DNS labels joined by dots: the rule for most object names (IsDNS1123Subdomain)."""
-    return _match(name, 253, _is_subdomain, _SUBDOMAIN_MESSAGE)
-
-
-def dns1123_label(name: str) -> tuple[str, ...]:
-    """One DNS label (IsDNS1123Label)."""
-    if _is_label(name) and len(name) <= 63:
-        return VALID
-    return _match(name, 63, _is_label, "must not contain dots" if _is_subdomain(name) else _LABEL_MESSAGE)
-
-
-def dns1035_label(name: str) -> tuple[str, ...]:
-    """One DNS label that starts with a letter (IsDNS1035Label)."""
-    return _match(name, 63, _is_label_1035, _LABEL_1035_MESSAGE)
+dns1123_subdomain: NameRule = dns_names.dns1123_subdomain
+dns1123_label: NameRule = dns_names.dns1123_label
+dns1035_label: NameRule = dns_names.dns1035_label
 
 
 def wildcard_subdomain(name: str) -> tuple[str, ...]:
     """A host name whose first label is ``*`` (IsWildcardDNS1123Subdomain)."""
-    return _match(name, 253, _is_wildcard, _WILDCARD_MESSAGE)
+    return match(name, 253, _is_wildcard, _WILDCARD_MESSAGE)
 
 
 def dns_search_domain(name: str) -> tuple[str, ...]:
     """A DNS search domain, which may have underscores (IsDNS1123SubdomainWithUnderscore)."""
-    return _match(name, 253, _is_search, _SEARCH_MESSAGE)
+    return match(name, 253, _is_search, _SEARCH_MESSAGE)
 
 
 def path_segment(name: str) -> tuple[str, ...]:
@@ -182,8 +130,8 @@ def port_number(number: int) -> tuple[str, ...]:
 @short_cache(1024)
 def port_name(name: str) -> tuple[str, ...]:
     messages = []
-    if _byte_length(name) > 15:
-        messages.append(_max_length_message(15))
+    if byte_length(name) > 15:
+        messages.append(max_length_message(15))
     if not _is_port_name(name):
         messages.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not _has_letter(name):
@@ -217,7 +165,7 @@ def config_map_key(key: str) -> tuple[str, ...]:
     # An object may have more than a hundred thousand keys, most of them plain.
     if len(key) <= 253 and _is_config_key(key) and not key.startswith("."):
         return VALID
-    messages = _match(key, 253, _is_config_key, _CONFIG_KEY_MESSAGE)
+    messages = match(key, 253, _is_config_key, _CONFIG_KEY_MESSAGE)
     if key.startswith(".."):
         messages += ("must not be '..'" if key == ".." else "must not start with '..'",)
     elif key == ".":
@@ -272,7 +220,7 @@ def validate_domain_prefixed_path(errors: FieldErrors, path: str, text: str) -> 
         return
     errors.invalid_each(path, host, dns1123_subdomain(host))
     if not _is_http_path(rest):
-        errors.invalid(path, rest, _regex_message("Invalid path", _HTTP_PATH))
+        errors.invalid(path, rest, regex_message("Invalid path", _HTTP_PATH))
 
 
 def validate_path_no_backsteps(errors: FieldErrors, path: str, text: str) -> None:

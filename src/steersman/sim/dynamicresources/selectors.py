@@ -10,13 +10,13 @@ from typing import Any
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.cel import CelError, parse
-from steersman.api.cel.evaluator import EvaluationError, evaluate
-from steersman.api.cel.functions import parse_semver
-from steersman.api.cel.syntax import Expr
+from steersman.api.cel.evaluator import EvaluationError, compiled
+from steersman.api.cel.program import Program
+from steersman.api.cel.runtime.kubernetes import parse_semver
 from steersman.api.generated import resource_v1 as v1
 from steersman.api.quantity import Quantity
 
-_expressions: BoundedCache[str, Expr | CelError] = BoundedCache(256)
+_programs: BoundedCache[str, Program | CelError] = BoundedCache(256)
 
 
 class SelectorError(Exception):
@@ -34,9 +34,9 @@ def matches(selector: v1.DeviceSelector, driver: str, device: v1.Device) -> bool
     """Whether a device matches a selector. Raises `SelectorError`."""
     if selector.cel is None:
         raise SelectorError("CEL expression empty (unsupported selector type?)")
-    expression = _compiled(selector.cel.expression)
+    program = _compiled(selector.cel.expression)
     try:
-        found = evaluate(expression, {"device": variable(driver, device)})
+        found = program.evaluate(variable(driver, device)).value
     except EvaluationError as error:
         raise SelectorError(f"CEL runtime error: {error}") from None
     if not isinstance(found, bool):
@@ -44,14 +44,14 @@ def matches(selector: v1.DeviceSelector, driver: str, device: v1.Device) -> bool
     return found
 
 
-def _compiled(source: str) -> Expr:
-    found = _expressions.get(source)
+def _compiled(source: str) -> Program:
+    found = _programs.get(source)
     if found is None:
         try:
-            found = parse(source)
+            found = compiled(parse(source), "device")
         except CelError as error:
             found = error
-        _expressions.put(source, found)
+        _programs.put(source, found)
     if isinstance(found, CelError):
         raise SelectorError(f"CEL compile error: compilation failed: {found}")
     return found
