@@ -245,7 +245,7 @@ class HttpApi:
                     return await response.content.readany()
                 except TimeoutError:
                     raise Unreachable(
-                        f"{self.config.server}: {request}: no data within the watch's timeout"
+                        f"{self.config.server}: {request}: the server did not end the watch within its timeout"
                     ) from None
                 except (aiohttp.ClientError, OSError, RuntimeError):
                     # A server that shuts down ends its watches, with or without the last chunk.

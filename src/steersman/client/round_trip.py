@@ -36,7 +36,7 @@ from steersman.client.transport import BEFORE_SEND, CONNECT_TIMEOUT, Transport
 MAX_RETRIES = 10
 """Retries of one request, as upstream limits them."""
 WATCH_GRACE = 30.0
-"""Seconds a watch may stay silent after the server should have ended it."""
+"""Seconds a watch may last after the server should have ended it."""
 MAX_WATCH = 3600
 """Seconds after which a server ends a watch without timeoutSeconds, at the latest."""
 
@@ -172,8 +172,9 @@ class RoundTripper:
 
         As upstream, watches are not throttled: they are few, and long.
         """
-        silence = (timeout if timeout is not None else MAX_WATCH) + WATCH_GRACE
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
+        # A limit of the whole watch, which the server ends in time: one of each read would set a timer for every event.
+        whole = (timeout if timeout is not None else MAX_WATCH) + WATCH_GRACE
+        limits = aiohttp.ClientTimeout(total=whole, sock_connect=CONNECT_TIMEOUT)
         attempt = 0
         renewed = False
         while True:
