@@ -1,7 +1,7 @@
 """A manager that starts, and then has nothing to do: beside kube-controller-manager, on the same API server.
 
-Both run the same controllers with the same flags, one after the other in turns, each as leader of a lease of its own. Before each
-start there is a namespace that lacks what controllers make, and a Deployment of no replicas: the start is over when all
+Both run the controllers that are on by default, with the same flags, one after the other in turns, each as leader of a lease of
+its own. Before each start there is a namespace that lacks what controllers make, and a Deployment of no replicas: the start is over when all
 of it is there. After a while of rest, CPU and memory are read.
 
 Seconds depend on what else the machine does; CPU seconds hardly do, and memory not at all.
@@ -28,13 +28,10 @@ from benchmarks.report import render
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, SERVICEACCOUNTS
 from steersman.api.kinds.config import CONFIGMAPS
 from steersman.client.http import HttpApi
-from steersman.controllers import CONTROLLERS
 from tests.harness.assets import Binary
 from tests.harness.child_process import Child, tail
 from tests.harness.envtest import RealPlane
 from tests.harness.follow import until
-
-NAMES = tuple(each.name for each in CONTROLLERS if not each.disabled_by_default and not each.feature_gates)
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ async def live(
     servers = [each for each in (plane.apiserver, plane.etcd) if each is not None]
     served = sum(each.cpu_seconds() for each in servers)
     manager = plane.manager(
-        f"--controllers={','.join(NAMES)}",
+        "--controllers=*",
         "--use-service-account-credentials=true",
         f"--leader-elect-resource-name=rest-{number}",
         f"--root-ca-file={plane.ca}",

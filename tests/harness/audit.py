@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from os import SEEK_END
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,10 @@ def parse(lines: Iterable[bytes]) -> list[AuditEntry]:
     return entries
 
 
+_BLOCK = 65536
+"""Bytes that are searched at a time for the end of a line."""
+
+
 def read(path: Path, since: int = 0) -> list[AuditEntry]:
     """The entries that lie behind a byte offset; a line still being written is left for later."""
     try:
@@ -119,3 +124,20 @@ def read(path: Path, since: int = 0) -> list[AuditEntry]:
     except FileNotFoundError:
         return []
     return parse(data[: data.rfind(b"\n") + 1].splitlines())
+
+
+def end(path: Path) -> int:
+    """The byte offset behind the last whole line. The server may be in the middle of the next one."""
+    try:
+        with path.open("rb") as file:
+            offset = file.seek(0, SEEK_END)
+            while offset:
+                begin = max(offset - _BLOCK, 0)
+                file.seek(begin)
+                newline = file.read(offset - begin).rfind(b"\n")
+                if newline >= 0:
+                    return begin + newline + 1
+                offset = begin
+    except FileNotFoundError:
+        pass
+    return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.harness import audit
 
 
@@ -54,6 +56,19 @@ def test_a_line_that_is_still_being_written_is_left_for_later(tmp_path: Path) ->
     assert [e.verb for e in audit.read(log)] == ["update"]
     log.write_bytes(first + second)
     assert [e.verb for e in audit.read(log, since=len(first))] == ["delete"]
+
+
+@pytest.mark.parametrize("block", [16, 65536])
+def test_the_end_is_behind_the_last_whole_line(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "_BLOCK", block)
+    log = tmp_path / "audit.log"
+    assert audit.end(log) == 0
+    first, second = line("a", "update"), line("b", "delete")
+    for written, end in ((first[:40], 0), (first, len(first)), (first + second[:-1], len(first))):
+        log.write_bytes(written)
+        assert audit.end(log) == end
 
 
 def test_a_watch_counts_once_though_it_starts_and_ends() -> None:
