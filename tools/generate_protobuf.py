@@ -3,14 +3,16 @@
     python tools/generate_protobuf.py DIRECTORY
 
 The directory is searched for the ``generated.proto`` files of Kubernetes (those of ``k8s.io/api``,
-``apimachinery``, ``apiextensions-apiserver`` and ``kube-aggregator``). Only messages that can be part of a
-request are written: the kinds of `steersman.api.generated` and the messages they contain. An example::
+``apimachinery``, ``apiextensions-apiserver`` and ``kube-aggregator``), and for the Go types beside them. Only messages
+that can be part of a request or response are written: the kinds of `steersman.api.generated` and the messages they
+contain. An example::
 
     "apps_v1.DeploymentSpec": {"1": ["replicas", "int32"], "2": ["selector", "meta_v1.LabelSelector"], ...}
 
 An optional third item has flags: ``r`` repeated, ``m`` a map with string keys, ``i`` a message whose fields belong
-to the outer message in JSON, ``z`` a field that JSON omits where it is zero and protobuf does not. The last two
-are derived from the generated structs.
+to the outer message in JSON, ``z`` a field that JSON omits where it is zero and protobuf does not (both derived from
+the generated structs), ``p`` a pointer in Go: Kubernetes' marshalers omit it where it is nil, while all other singular
+fields are always written.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +59,10 @@ _FIELD = re.compile(r"^\s*(optional|repeated|map<string,)\s*([\w.]+)>?\s+(\w+)\s
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
 
+_GO_STRUCT = re.compile(r"^type (\w+) struct \{(.*?)^\}", re.M | re.S)
+_GO_POINTER = re.compile(r"^\s*\w+\s+\*[^`\n]*`[^`\n]*protobuf:\"\w+,(\d+),", re.M)
+
+
 class Field(NamedTuple):
     """A field of a ``.proto`` message, with the full name of its type."""
 
@@ -64,6 +70,8 @@ class Field(NamedTuple):
     name: str
     type: str
     rule: str
+    pointer: bool = False
+    """Whether the field of the Go struct is a pointer."""
 
 
 class JsonField(NamedTuple):
@@ -89,6 +97,22 @@ def parse_messages(text: str) -> Iterator[tuple[str, list[Field]]]:
         if len(fields) != body.count(";"):
             sys.exit(f"{package}.{name} has fields that this script cannot parse")
         yield f"{package}.{name}", fields
+
+
+def with_pointers(directory: Path, found: Iterable[tuple[str, list[Field]]]) -> Messages:
+    """The messages of a directory, with the pointers of its Go structs."""
+    pointers: dict[str, set[int]] = {}
+    for path in directory.glob("*.go"):
+        if path.name != "generated.pb.go":
+            for name, body in _GO_STRUCT.findall(path.read_text()):
+                pointers.setdefault(name, set()).update(map(int, _GO_POINTER.findall(body)))
+    return {
+        name: [
+            field._replace(pointer=field.number in pointers.get(name.rpartition(".")[2], ()))
+            for field in fields
+        ]
+        for name, fields in found
+    }
 
 
 def _full_name(package: str, type_: str) -> str:
@@ -145,6 +169,8 @@ def field_rows(
             flags = "i"
         elif candidates is not None and name.rpartition(".")[2] not in UNION_MESSAGES:
             print(f"no JSON field for {short_name(name)}.{field.name}", file=sys.stderr)
+        if field.pointer:
+            flags += "p"
         type_ = (
             field.type if field.type in SCALARS else VALUE_MESSAGES.get(field.type) or short_name(field.type)
         )
@@ -187,7 +213,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     messages: dict[str, list[Field]] = {}
     for path in sorted(parser.parse_args().directory.rglob("generated.proto")):
-        messages.update(parse_messages(path.read_text()))
+        messages.update(with_pointers(path.parent, parse_messages(path.read_text())))
     OUT.write_text(json.dumps(field_table(messages), separators=(",", ":")) + "\n")
 
 

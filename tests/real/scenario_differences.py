@@ -33,30 +33,6 @@ class Difference:
 
 DIFFERENCES = (
     Difference(
-        "no protobuf",
-        (
-            "paths: apis, aggregated once",
-            "bodies: as application/[*]",
-            "bodies: as HTML",
-            "bodies: as protobuf only",
-            "bodies: as CBOR only",
-            "bodies: as protobuf or JSON",
-            "bodies: as a table of nobody's",
-            "watching: as protobuf",
-            "custom: as protobuf only",
-        ),
-        ("body", "code", "headers.Content-Type"),
-        "answers are JSON or YAML: who takes protobuf alone is refused, and refusals do not offer it",
-        "every client that takes protobuf takes JSON too",
-    ),
-    Difference(
-        "no watches in YAML",
-        ("watching: as YAML",),
-        ("headers.Content-Type",),
-        "watches are JSON, also for who asks for YAML",
-        "no client asks for it",
-    ),
-    Difference(
         "no protobuf for custom resources",
         ("custom: as protobuf",),
         ("body", "code", "headers"),

@@ -56,7 +56,7 @@ _ECHO = re.compile(r'(?<=Invalid value: )"\{(?:[^"\\]|\\.)*\}"')
 _PORT = re.compile(rf"(?<=:)(?!{FIXED_PORT})3[0-2]\d{{3}}(?=/)|(?<=value: )(?!{FIXED_PORT})3[0-2]\d{{3}}\b")
 _SCHEME = re.compile(r'(?<=in scheme ")[^"]*\.go:\d+(?=")')
 """The source file of a Go scheme in a message: its path depends on how the server was built."""
-_AGE = re.compile(r"^(\d+[smh])+$|^<unknown>$")
+_AGE = re.compile(r"^(\d+[smhdy])+$|^<unknown>$")
 
 
 def _in_order(found: re.Match[str]) -> str:

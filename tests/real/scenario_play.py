@@ -27,8 +27,10 @@ from steersman.api.jwt import Claims, encode
 from steersman.api.signing_keys import KeySet
 from steersman.server.auth.ca import CertificatePair
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
+from steersman.server.codec.negotiation import PROTOBUF
 from steersman.server.server import Server
 from tests.harness.envtest import RealPlane
+from tests.harness.protobuf_reader import read_body, read_frames
 from tests.real.scenario_plain import Answer, Plain, in_order
 
 ISSUER = "https://kubernetes.default.svc"
@@ -196,18 +198,25 @@ async def send(session: aiohttp.ClientSession, url: str, ask: Any, known: Mappin
                     return {
                         "code": answer.status,
                         "headers": answer.headers,
-                        "body": _read(raw, answer.content_type),
+                        "body": _read(raw, answer.content_type, _stream(answer.headers)),
                     }
             await asyncio.sleep(0.05)
 
 
 async def _lines(answer: aiohttp.ClientResponse, count: int) -> bytes:
-    """So many lines of a watch, or what there is of them."""
+    """So many lines of a watch, or frames of one in protobuf, or what there is of them."""
     raw = b""
+    framed = answer.content_type == PROTOBUF
     try:
         async with asyncio.timeout(SILENCE):
             for _ in range(count):
-                raw += await answer.content.readline()
+                if not framed:
+                    raw += await answer.content.readline()
+                    continue
+                head = await answer.content.readexactly(4)
+                raw += head + await answer.content.readexactly(int.from_bytes(head, "big"))
+    except asyncio.IncompleteReadError as rest:
+        raw += rest.partial
     except TimeoutError:
         pass  # the comparison will tell
     return raw
@@ -217,10 +226,15 @@ def _filled(text: str, known: Mapping[str, str], safe: Callable[[str], str] = st
     return re.sub("<<([a-z]+)>>", lambda found: safe(known[found[1]]), text)
 
 
-def _read(raw: bytes, kind: str) -> Any:
+def _stream(headers: Mapping[str, str]) -> str:
+    return headers.get("Content-Type", "").partition(";stream=")[2]
+
+
+def _read(raw: bytes, kind: str, stream: str) -> Any:
     """A document, a list of the lines of a watch, or text."""
-    if b"k8s\0" in raw[:8]:
-        return "<protobuf>"
+    if kind == PROTOBUF:
+        frames = stream == "watch"
+        return {"as protobuf": list(read_frames(raw)) if frames else read_body(raw)}
     text = raw.decode("utf-8", "backslashreplace")
     if kind == "application/yaml":
         return {"as YAML": json.loads(json.dumps(yaml.safe_load(text), default=datetime.isoformat))}

@@ -33,7 +33,9 @@ TABLE = Target("meta.k8s.io", "v1", "Table")
         ("application/json;stream=watch", MediaTypeOptions(JSON, stream="watch")),
         ("application/json;stream=other, application/yaml", MediaTypeOptions(YAML)),
         ("application/json;sv=v9, application/yaml", MediaTypeOptions(YAML)),
-        ("application/vnd.kubernetes.protobuf,application/json", MediaTypeOptions(JSON)),
+        (f"{PROTOBUF},application/json", MediaTypeOptions(PROTOBUF)),
+        (f"{PROTOBUF};q=0.5,application/json", MediaTypeOptions(JSON)),
+        (f"{PROTOBUF};as=Table;g=meta.k8s.io;v=v1,application/json;q=0.1", MediaTypeOptions(JSON)),
         ("application/json;q=0.2, application/yaml;q=0.8", MediaTypeOptions(YAML)),
         ("*/*, application/yaml", MediaTypeOptions(YAML)),
         ("application/*, application/yaml", MediaTypeOptions(YAML)),
@@ -46,10 +48,11 @@ def test_the_most_wanted_of_what_is_served_is_chosen(accept: str, choice: MediaT
 
 
 @pytest.mark.parametrize(
-    "accept", ["text/html", PROTOBUF, "application/json;as=Table;g=meta.k8s.io;v=v1", ",", "application"]
+    "accept",
+    ["text/html", "application/cbor", "application/json;as=Table;g=meta.k8s.io;v=v1", ",", "application"],
 )
 def test_what_is_not_served_is_refused_with_what_is(accept: str) -> None:
-    with pytest.raises(NotAcceptable, match="application/json, application/yaml") as refused:
+    with pytest.raises(NotAcceptable, match=f"application/json, application/yaml, {PROTOBUF}$") as refused:
         negotiate(accept)
     assert (refused.value.code, refused.value.reason) == (406, "NotAcceptable")
 

@@ -307,9 +307,7 @@ async def test_objects_come_as_tables_and_as_metadata_alone(plane: Any) -> None:
             CONFIGMAPS, headers={"Accept": PARTIAL.replace("Metadata", "MetadataList")}
         ) as answer:
             assert (await answer.json())["kind"] == "PartialObjectMetadataList"
-        async with session.get(
-            CONFIGMAPS, headers={"Accept": "application/vnd.kubernetes.protobuf"}
-        ) as answer:
+        async with session.get(CONFIGMAPS, headers={"Accept": "application/cbor"}) as answer:
             assert answer.status == 406
 
 

@@ -83,7 +83,7 @@ def negotiated(answer: Response, accept: str, pretty: bool) -> Response:
     if answer.content_type != JSON or answer.status < 400:
         return answer
     try:
-        choice = negotiate(accept)
+        choice = negotiate(accept, served=(JSON, YAML))
     except NotAcceptable:
         pretty = True
     else:

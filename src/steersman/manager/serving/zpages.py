@@ -68,7 +68,7 @@ class Page(msgspec.Struct, frozen=True):
     def _plain(self) -> Response:
         return Response(self.text().encode(), 200, TEXT)
 
-    def _allows(self, target: Target | None) -> bool:
+    def _allows(self, media_type: str, target: Target | None) -> bool:
         return target is None or target in [Target(GROUP, version, self.kind) for version in VERSIONS]
 
 

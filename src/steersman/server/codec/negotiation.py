@@ -15,8 +15,10 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
-SERVED = (JSON, YAML)
-"""The media types of responses. differs: upstream also encodes protobuf."""
+SERVED = (JSON, YAML, PROTOBUF)
+"""The media types of responses."""
+STREAMS = (JSON, PROTOBUF)
+"""The media types of watches."""
 
 
 class Target(NamedTuple):
@@ -41,8 +43,8 @@ class MediaTypeOptions(NamedTuple):
         return f"{self.media_type};stream={self.stream}" if self.stream else self.media_type
 
 
-Restriction: TypeAlias = Callable[[Target | None], bool]
-"""Whether an endpoint serves a target; None is its own kind (upstream's EndpointRestrictions)."""
+Restriction: TypeAlias = Callable[[str, Target | None], bool]
+"""Whether an endpoint serves a target in a media type; None is its own kind (upstream's EndpointRestrictions)."""
 
 
 _INSERTION_SORT_LIMIT = 12
@@ -67,7 +69,7 @@ def is_supported(accept: str) -> bool:
 _SUPPORTED = ("*/*", JSON, YAML, PROTOBUF)
 
 
-def own_kind(target: Target | None) -> bool:
+def own_kind(media_type: str, target: Target | None) -> bool:
     """The restriction of endpoints that serve their own kind only."""
     return target is None
 
@@ -75,11 +77,18 @@ def own_kind(target: Target | None) -> bool:
 _META_KINDS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
-def own_kind_or_meta(target: Target | None) -> bool:
+def own_kind_or_meta(media_type: str, target: Target | None) -> bool:
     """The restriction of resource endpoints: their own kind, a Table, or PartialObjectMetadata."""
-    return target is None or (
-        target.group == "meta.k8s.io" and target.version in ("v1", "v1beta1") and target.kind in _META_KINDS
-    )
+    if target is None:
+        return True
+    if target.group != "meta.k8s.io" or target.version not in ("v1", "v1beta1"):
+        return False
+    return target.kind in _META_KINDS and (target.kind != "Table" or media_type != PROTOBUF)
+
+
+def custom_or_meta(media_type: str, target: Target | None) -> bool:
+    """The restriction of custom resources, which have no protobuf message but for their metadata."""
+    return media_type != PROTOBUF if target is None else own_kind_or_meta(media_type, target)
 
 
 def negotiate(
@@ -102,6 +111,18 @@ def negotiate(
     )
 
 
+def negotiate_stream(accept: str, restriction: Restriction) -> MediaTypeOptions:
+    """The form of a watch. Raises `NotAcceptable` also for a form that is served, but not as a stream."""
+    try:
+        found = negotiate(accept, restriction)
+    except NotAcceptable:
+        found = None
+    if found is None or found.media_type not in STREAMS:
+        served = ", ".join(f"{media_type};stream=watch" for media_type in STREAMS)
+        raise NotAcceptable(f"only the following media types are accepted: {served}", reason="NotAcceptable")
+    return found
+
+
 def _matches(clause: _Clause, media_type: str) -> bool:
     if clause.type == "*":
         return clause.subtype == "*"
@@ -116,7 +137,7 @@ def _accept(clause: _Clause, media_type: str, restriction: Restriction) -> Media
         target = Target(parameters.get("g", ""), parameters.get("v", ""), parameters.get("as", ""))
     stream = parameters.get("stream", "")
     # Upstream serves no other version of the meta kinds than the one in "v".
-    if parameters.get("sv") or stream not in ("", "watch") or not restriction(target):
+    if parameters.get("sv") or stream not in ("", "watch") or not restriction(media_type, target):
         return None
     return MediaTypeOptions(media_type, target, stream, parameters.get("pretty") == "1")
 

@@ -270,7 +270,7 @@ def negotiate_discovery(accept: str) -> MediaTypeOptions:
     """
     if accept:
         try:
-            return negotiate(accept, lambda target: target == AGGREGATED)
+            return negotiate(accept, lambda _, target: target == AGGREGATED)
         except NotAcceptable:
             pass  # no clause requests aggregated discovery
     return negotiate(accept)

@@ -43,6 +43,7 @@ from steersman.server.http.responses import (
     compressed,
     denied_response,
     error_response,
+    negotiated_error,
     routing_error,
     warning_headers,
 )
@@ -181,6 +182,8 @@ class ApiServer:
         return self._reply(http, response, ctx.warnings if ctx is not None else [])
 
     def _reply(self, http: HttpRequest, response: Response, warnings: list[str]) -> HttpResponse:
+        if response.status >= 400 and (accept := http.headers.get("Accept", "")):
+            response = negotiated_error(response, accept)
         if len(response.body) > 1024:
             response = compressed(response, http.headers.get("Accept-Encoding", ""))
         headers = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import field
@@ -18,7 +19,14 @@ from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import User
 from steersman.server.codec.encoding import EncodingCache
 from steersman.server.codec.field_validation import parse_directive
-from steersman.server.codec.negotiation import JSON, MediaTypeOptions, negotiate, own_kind, own_kind_or_meta
+from steersman.server.codec.negotiation import (
+    MediaTypeOptions,
+    custom_or_meta,
+    negotiate,
+    negotiate_stream,
+    own_kind,
+    own_kind_or_meta,
+)
 from steersman.server.http.discovery_cache import DiscoveryCache
 from steersman.server.http.heavy_requests import HeavyRequests
 from steersman.server.http.metrics import Metrics
@@ -26,6 +34,9 @@ from steersman.server.http.request_body import FieldChecks
 from steersman.server.http.request_info import RequestInfo
 from steersman.server.http.watch_registry import WatchRegistry
 from steersman.server.server import Server
+
+if TYPE_CHECKING:
+    from steersman.server.http.protobuf import ProtobufEncoder
 
 USER_AGENT = "User-Agent"
 
@@ -46,6 +57,8 @@ class AppState(msgspec.Struct, eq=False):
     """Awaited before a write is acknowledged: returns once the write is on disk."""
     heavy: HeavyRequests = field(default_factory=HeavyRequests)
     encoded: EncodingCache = field(default_factory=EncodingCache)
+    protobuf: ProtobufEncoder | None = None
+    """Encodes responses as protobuf; made when the first client asks for it."""
     metrics: Metrics = field(default_factory=Metrics)
     impersonation_modes: LastModes = field(default_factory=last_modes)
 
@@ -65,10 +78,25 @@ class Context(msgspec.Struct):
     def server(self) -> Server:
         return self.state.server
 
-    def choice(self, *, meta: bool = True, stream: bool = False) -> MediaTypeOptions:
-        """The representation that the client accepts. Raises `NotAcceptable`."""
+    def choice(self, *, custom: bool = False, stream: bool = False) -> MediaTypeOptions:
+        """The representation of objects that the client accepts. Raises `NotAcceptable`."""
         accept = self.http.headers.get("Accept", "")
-        return (_negotiated if len(accept) <= MAX_SHORT else _negotiate)(accept, meta, stream)
+        return (_negotiated if len(accept) <= MAX_SHORT else _negotiate)(accept, custom, stream)
+
+    def own_choice(self) -> MediaTypeOptions:
+        """The representation of a document that has no other kind. Raises `NotAcceptable`."""
+        return negotiate(self.http.headers.get("Accept", ""), own_kind)
+
+    @property
+    def protobuf(self) -> ProtobufEncoder:
+        """Encodes responses as protobuf."""
+        encoder = self.state.protobuf
+        if encoder is None:
+            # Most clients speak JSON, and the field numbers of all messages take a while to read.
+            from steersman.server.http.protobuf import ProtobufEncoder
+
+            encoder = self.state.protobuf = ProtobufEncoder()
+        return encoder
 
     @property
     def pretty(self) -> bool:
@@ -88,9 +116,9 @@ class Context(msgspec.Struct):
         return manager_name(given, self.http.headers.get(USER_AGENT, ""))
 
 
-def _negotiate(accept: str, meta: bool, stream: bool) -> MediaTypeOptions:
-    allows = own_kind_or_meta if meta else own_kind
-    return negotiate(accept, allows, (JSON,)) if stream else negotiate(accept, allows)
+def _negotiate(accept: str, custom: bool, stream: bool) -> MediaTypeOptions:
+    allows = custom_or_meta if custom else own_kind_or_meta
+    return negotiate_stream(accept, allows) if stream else negotiate(accept, allows)
 
 
 _negotiated = lru_cache(maxsize=256)(_negotiate)

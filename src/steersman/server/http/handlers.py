@@ -106,6 +106,8 @@ def _scope(ctx: Context, resource: Resource) -> str:
 
 def handle_write(ctx: Context, resource: Resource, body: bytes) -> Response:
     """POST, PUT, PATCH or DELETE."""
+    # A client that accepts no representation of the result is refused before anything is written.
+    ctx.choice(custom=resource.type in CODECS)
     match ctx.info.verb:
         case "create":
             return _create(ctx, resource, body)

@@ -17,7 +17,14 @@ from steersman.http.target import first
 from steersman.server import tables
 from steersman.server.codec.convert import CODECS, to_document
 from steersman.server.codec.encoding import dump, encode_array, encode_items, encode_list, encode_object
-from steersman.server.codec.negotiation import JSON, SERVED, YAML, MediaTypeOptions
+from steersman.server.codec.negotiation import (
+    JSON,
+    PROTOBUF,
+    SERVED,
+    YAML,
+    MediaTypeOptions,
+    negotiate,
+)
 from steersman.server.http.context import Context
 from steersman.server.registry.resources import Resource
 
@@ -54,8 +61,10 @@ class Response(NamedTuple):
 
 def object_response(ctx: Context, resource: Resource, obj: Any, status: int = 200) -> Response:
     """A stored object, in the representation that the client accepts."""
-    choice = ctx.choice()
+    choice = ctx.choice(custom=resource.type in CODECS)
     if choice.target is None:
+        if choice.media_type == PROTOBUF:
+            return Response(ctx.protobuf.object(resource, obj), status, PROTOBUF)
         body = ctx.state.encoded.get(resource.api_version, resource.kind, obj)
         return encoded(ctx, choice, body, status)
     if choice.target.kind == "Table":
@@ -68,7 +77,13 @@ def object_response(ctx: Context, resource: Resource, obj: Any, status: int = 20
             f"you requested {choice.target.kind}, but the requested object is not a list ({go})",
             reason="NotAcceptable",
         )
-    return encoded(ctx, choice, dump(tables.partial_object_metadata(obj, choice.target.version)), status)
+    return _partial(ctx, choice, choice.target.version, obj, status)
+
+
+def _partial(ctx: Context, choice: MediaTypeOptions, version: str, obj: Any, status: int = 200) -> Response:
+    if choice.media_type == PROTOBUF:
+        return Response(ctx.protobuf.partial(obj, version), status, PROTOBUF)
+    return encoded(ctx, choice, dump(tables.partial_object_metadata(obj, version)), status)
 
 
 def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
@@ -77,7 +92,9 @@ def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
     metadata = ListMeta(
         resourceVersion=str(page.revision), continue_=page.continue_, remainingItemCount=page.remaining
     )
-    choice = ctx.choice()
+    choice = ctx.choice(custom=resource.type in CODECS)
+    if choice.media_type == PROTOBUF:
+        return Response(_protobuf_list(ctx, choice, resource, metadata, objects), 200, PROTOBUF)
     if choice.target is None:
         list_meta: Any = metadata
         if resource.type in CODECS and not page.continue_:
@@ -96,6 +113,15 @@ def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
         partials = encode_array([dump(tables.partial_object_metadata(obj, version)) for obj in objects])
         body = encode_list(f"{_META}/{version}", "PartialObjectMetadataList", metadata, partials)
     return encoded(ctx, choice, body)
+
+
+def _protobuf_list(
+    ctx: Context, choice: MediaTypeOptions, resource: Resource, metadata: ListMeta, objects: Sequence[Any]
+) -> bytes:
+    if choice.target is not None:
+        return ctx.protobuf.partial_list(metadata, objects, choice.target.version)
+    list_kind = ctx.state.discovery.list_kind(resource)
+    return ctx.protobuf.list(resource.api_version, list_kind, metadata, objects)
 
 
 def _table(
@@ -137,13 +163,16 @@ def table(
 
 def document_response(ctx: Context, document: Mapping[str, Any], status: int = 200) -> Response:
     """A document that has no other representation."""
-    return encoded(ctx, ctx.choice(meta=False), dump(document), status)
+    return encoded(ctx, ctx.own_choice(), dump(document), status)
 
 
 def review_response(ctx: Context, kind: BodyType, obj: Any) -> Response:
     """A review or TokenRequest that was created and answered."""
     api_version = f"{kind.group}/{kind.version}"
-    return encoded(ctx, ctx.choice(meta=False), encode_object(api_version, kind.kind, obj), 201)
+    choice = ctx.own_choice()
+    if choice.media_type == PROTOBUF:
+        return Response(ctx.protobuf.struct(api_version, kind.kind, obj), 201, PROTOBUF)
+    return encoded(ctx, choice, encode_object(api_version, kind.kind, obj), 201)
 
 
 def scale_response(ctx: Context, scale: Scale) -> Response:
@@ -152,7 +181,7 @@ def scale_response(ctx: Context, scale: Scale) -> Response:
     if choice.target is None:
         return document_response(ctx, to_document("autoscaling/v1", "Scale", scale))
     if choice.target.kind != "Table":
-        return encoded(ctx, choice, dump(tables.partial_object_metadata(scale, choice.target.version)))
+        return _partial(ctx, choice, choice.target.version, scale)
     made = tables.generate_table(
         tables.SCALE_PRINTER,
         (scale,),
@@ -171,10 +200,27 @@ def deleted_response(ctx: Context, resource: Resource, obj: Any) -> Response:
     named = {"name": obj.metadata.name, "group": resource.group, "kind": resource.plural}
     details = {key: value for key, value in named.items() if value} | {"uid": obj.metadata.uid}
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-    return encoded(ctx, ctx.choice(), dump(status))
+    return encoded(ctx, ctx.choice(custom=resource.type in CODECS), dump(status))
 
 
 # -- errors -----------------------------------------------------------------------------------
+
+
+def negotiated_error(response: Response, accept: str) -> Response:
+    """An error in the media type that the client accepts; in JSON where it accepts none."""
+    if response.content_type != JSON:
+        return response
+    try:
+        media_type = negotiate(accept).media_type
+    except NotAcceptable:
+        return response
+    if media_type == YAML:
+        return response._replace(body=_yaml(response.body), content_type=YAML)
+    if media_type == PROTOBUF:
+        from steersman.server.http.protobuf import ProtobufEncoder
+
+        return response._replace(body=ProtobufEncoder().json(response.body), content_type=PROTOBUF)
+    return response
 
 
 def error_status(error: ApiError, *, details_always: bool = False) -> dict[str, Any]:
@@ -281,13 +327,19 @@ def _quoted(text: str) -> str:
 
 
 def encoded(ctx: Context, choice: MediaTypeOptions, body: bytes, status: int = 200) -> Response:
-    """JSON in the media type that the client accepts: compact, indented, or as YAML."""
+    """JSON in the media type that the client accepts: compact, indented, as YAML, or as protobuf."""
     if choice.media_type == YAML:
-        text = yaml.dump(msgspec.json.decode(body), Dumper=_Dumper, default_flow_style=False)
-        return Response(text.encode(), status, YAML)
+        return Response(_yaml(body), status, YAML)
+    if choice.media_type == PROTOBUF:
+        return Response(ctx.protobuf.json(body), status, PROTOBUF)
     if choice.pretty or ctx.pretty:
         return Response(msgspec.json.format(body, indent=2), status)
     return Response(body + END, status)
+
+
+def _yaml(body: bytes) -> bytes:
+    text: str = yaml.dump(msgspec.json.decode(body), Dumper=_Dumper, default_flow_style=False)
+    return text.encode()
 
 
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

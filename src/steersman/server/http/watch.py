@@ -1,4 +1,4 @@
-"""Watch over HTTP: events as lines of JSON, until the client or the timeout ends it."""
+"""Watch over HTTP: events as lines of JSON or frames of protobuf, until the client or the timeout ends it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from steersman.client.api import EventType, WatchEvent
 from steersman.http.response import StreamingResponse
 from steersman.http.target import first
 from steersman.server import status_errors, tables
+from steersman.server.codec.convert import CODECS
 from steersman.server.codec.encoding import dump
-from steersman.server.codec.negotiation import MediaTypeOptions
+from steersman.server.codec.negotiation import JSON, PROTOBUF, MediaTypeOptions
 from steersman.server.http import query_options
 from steersman.server.http.context import Context
 from steersman.server.http.handlers import list_request
@@ -40,17 +41,21 @@ async def handle_watch(ctx: Context, resource: Resource) -> StreamingResponse:
         raise status_errors.too_many_requests(TOO_MANY, retry_after=1.0)
     await ctx.state.heavy.turn()
     options = query_options.list_options(ctx.query, watch=True)
-    line = _line_encoder(ctx, ctx.choice(stream=True), resource)
+    choice = ctx.choice(custom=resource.type in CODECS, stream=True)
+    line = _line_encoder(ctx, choice, resource)
+    headers = _PROTOBUF_HEADERS if choice.media_type == PROTOBUF else _HEADERS
     error = b""
     try:
         subscription = watch(ctx.server, list_request(ctx, resource, options))
     except Expired as expired:
         # As upstream: a watch from a revision that is gone begins, sends an ERROR event, and ends.
-        subscription, error = None, _event("ERROR", dump(error_status(expired)))
+        subscription, status = None, error_status(expired)
+        in_protobuf = choice.media_type == PROTOBUF
+        error = ctx.protobuf.error_frame(status) if in_protobuf else _event("ERROR", dump(status))
     response = StreamingResponse(ctx.http.writer)
     if subscription is None:
         try:
-            response.begin(_HEADERS)
+            response.begin(headers)
             await response.write(error)
         except ConnectionError:
             pass  # the client has gone
@@ -63,7 +68,7 @@ async def handle_watch(ctx: Context, resource: Resource) -> StreamingResponse:
     loop = asyncio.get_running_loop()
     timer = loop.call_later(seconds, _time_out, ctx, subscription)
     try:
-        response.begin(_HEADERS)
+        response.begin(headers)
         await _send(response, current, line, options.allow_watch_bookmarks)
     except ConnectionError:
         pass  # the client has gone, which is how most watches end
@@ -110,7 +115,9 @@ def _event(type_: str, obj: bytes) -> bytes:
 
 
 def _line_encoder(ctx: Context, choice: MediaTypeOptions, resource: Resource) -> LineEncoder:
-    """Encodes events as lines, in the representation that the client accepts."""
+    """Encodes events as lines or frames, in the representation that the client accepts."""
+    if choice.media_type == PROTOBUF:
+        return ctx.protobuf.frames(resource, choice.target.version if choice.target is not None else "")
     if choice.target is None:
         return _object_lines(ctx, resource)
     if choice.target.kind == "Table":
@@ -164,4 +171,5 @@ def _bookmark(api_version: str, kind: str, event: WatchEvent[Any]) -> bytes:
     return _event(EventType.BOOKMARK.value, dump(made))
 
 
-_HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-cache, private"))
+_HEADERS = (("Content-Type", JSON), ("Cache-Control", "no-cache, private"))
+_PROTOBUF_HEADERS = (("Content-Type", f"{PROTOBUF};stream=watch"), ("Cache-Control", "no-cache, private"))

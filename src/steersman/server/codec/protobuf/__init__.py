@@ -1,7 +1,7 @@
 """Decoding of protobuf bodies, as typed clients send them for built-in kinds, into JSON documents.
 
-Responses are never protobuf: every client that sends it accepts JSON too. ``fields.json``, the numbers of all
-fields, is read with the first such body. `messages` decodes messages, `wire` the wire format.
+``fields.json``, the numbers of all fields, is read with the first such body. `messages` decodes messages, `wire` the
+wire format; `encode` encodes responses.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _decode_body(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
             api_version, kind = _decode_type_meta(chunk, api_version, kind, budget)
     if not (api_version and kind):
         raise MalformedMessage(f"Object '{'apiVersion' if kind else 'Kind'}' is missing")
-    document = decode_message(_message_name(api_version, kind), raw, budget)
+    document = decode_message(message_of_kind(api_version, kind), raw, budget)
     return {"apiVersion": api_version, "kind": kind, **document}
 
 
@@ -80,7 +80,7 @@ def _decode_type_meta(data: memoryview, api_version: str, kind: str, budget: Fie
     return api_version, kind
 
 
-def _message_name(api_version: str, kind: str) -> str:
+def message_of_kind(api_version: str, kind: str) -> str:
     """The name of a kind's message, such as ``apps_v1.Deployment``."""
     if kind == "DeleteOptions":
         # Every group registers DeleteOptions as a kind of its own.

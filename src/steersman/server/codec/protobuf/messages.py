@@ -46,6 +46,8 @@ class Field(NamedTuple):
     """Whether JSON has its fields in the outer message."""
     drops_zero: bool = False
     """Whether JSON omits it where it is zero, which protobuf does not."""
+    pointer: bool = False
+    """Whether it is a pointer in Go: the others are encoded also where they are zero."""
 
 
 @cache
@@ -66,7 +68,7 @@ def fields_of_message(message: str) -> Mapping[int, Field]:
 
 
 def _parse_field(name: str, type_: str, flags: str = "") -> Field:
-    return Field(name, type_, "r" in flags, "m" in flags, "i" in flags, "z" in flags)
+    return Field(name, type_, "r" in flags, "m" in flags, "i" in flags, "z" in flags, "p" in flags)
 
 
 def decode_message(name: str, data: memoryview, budget: FieldBudget, depth: int = 0) -> dict[str, Any]:
@@ -298,5 +300,6 @@ _UNION_MESSAGES: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "authentication_v1.ExtraValue": _items,
     "authorization_v1.ExtraValue": _items,
     "certificates_v1.ExtraValue": _items,
+    "meta_v1.Verbs": _items,
 }
 """Messages that are one of their fields in JSON, and the functions that choose it."""
