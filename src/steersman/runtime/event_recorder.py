@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
 from steersman.api.clock import Clock
 from steersman.api.errors import (
@@ -25,6 +27,7 @@ from steersman.api.errors import (
 )
 from steersman.api.kinds import Object, ObjectReference
 from steersman.api.scheme import Kind
+from steersman.api.token_bucket import TokenBucket
 from steersman.api.verbosity import V, structured
 from steersman.client.api import Api
 from steersman.runtime.event_correlator import SERIES_ENDS, Correlated, Correlator, Identity, SeriesCorrelator
@@ -39,11 +42,45 @@ QUEUED = 1000
 """Event objects that may wait to be written; further ones are dropped."""
 BUSY = 20
 """Event objects that wait to be written, from which on similar ones are combined sooner."""
+BACKLOG_PAUSE = 0.1
+"""Seconds between two looks at the events of a host that are above its rate limit."""
 PACE = 1.0
 """The shortest time between two writes of one event object, in seconds."""
 REFRESH = 5
 """Every how many sweeps all running series are written again, so they outlive the server's TTL."""
 STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class _Emitted(NamedTuple):
+    """An event as it was emitted."""
+
+    about: ObjectReference
+    type: str
+    reason: str
+    message: str
+    action: str
+    host: str
+    at: datetime
+
+
+class _Backlog:
+    """The events of a host above its rate limit, in order."""
+
+    __slots__ = ("bucket", "events", "timer")
+
+    def __init__(self, bucket: TokenBucket) -> None:
+        self.bucket = bucket
+        self.events: deque[_Emitted] = deque()
+        self.timer: asyncio.TimerHandle | None = None
+
+    def clear(self) -> int:
+        """Drop the events; returns how many there were."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        count = len(self.events)
+        self.events.clear()
+        return count
 
 
 class _Entry:
@@ -83,8 +120,15 @@ class Recorder:
         sink: Literal["core", "events.k8s.io"] = "core",
         fence: Callable[[], bool] = lambda: True,
         parallel: int = 2,
+        qps: float = 0.0,
+        burst: int = 1,
+        queued: int = QUEUED,
     ) -> None:
-        """``fence`` returning False drops pending events: a process that no longer leads writes nothing, not even events."""
+        """``fence`` returning False drops pending events: a process that no longer leads writes nothing, not even events.
+
+        ``qps`` and ``burst`` limit the events of each host; 0 is no limit. Those above it wait, `QUEUED` of each host at most.
+        At most ``queued`` event objects of all hosts are on their way to the server.
+        """
         self.dropped = 0
         """Events that were lost: too many, or not accepted by the server."""
         self.filtered = 0
@@ -95,6 +139,10 @@ class Recorder:
         self._scribe = Scribe(component, host, clock.random)
         self._fence = fence
         self._parallel = parallel
+        self._rate = qps, burst
+        self._backlogs: dict[str, _Backlog] = {}
+        """The events of each host above its rate limit."""
+        self._queued = queued
         self._kind: Kind[Any] = EVENTS if sink == "core" else SERIES_EVENTS
         self._correlator: Correlator | SeriesCorrelator
         self._correlator = Correlator() if sink == "core" else SeriesCorrelator()
@@ -113,22 +161,64 @@ class Recorder:
     # -- taking -------------------------------------------------------------------------------
 
     def emit(
-        self, about: Object | ObjectReference, type: str, reason: str, message: str, *, action: str = ""
+        self,
+        about: Object | ObjectReference,
+        type: str,
+        reason: str,
+        message: str,
+        *,
+        action: str = "",
+        host: str = "",
     ) -> None:
-        """Record an event about an object. Never blocks, never raises."""
+        """Record an event about an object, of this host of the component. Never blocks, never raises."""
         try:
-            self._emit(about, type, reason, message, action)
+            ref = about if isinstance(about, ObjectReference) else reference(about)
+            emitted = _Emitted(ref, type, reason, message, action, host, self._clock.now())
+            if self._rate[0] <= 0.0 or self._may_pass(emitted):
+                self._emit(emitted)
         except Exception:
             self.dropped += 1
             log.exception("Unable to record event %s (will not retry!)", reason)
 
-    def _emit(
-        self, about: Object | ObjectReference, type: str, reason: str, message: str, action: str
-    ) -> None:
+    def is_full(self, host: str) -> bool:
+        """Whether further events of a host are dropped: too many are above its rate limit."""
+        backlog = self._backlogs.get(host)
+        return backlog is not None and len(backlog.events) >= QUEUED
+
+    def _may_pass(self, emitted: _Emitted) -> bool:
+        """Whether an event is within the rate limit of its host. If not, it waits."""
+        backlog = self._backlogs.get(emitted.host)
+        if backlog is None:
+            backlog = self._backlogs[emitted.host] = _Backlog(TokenBucket(*self._rate))
+        if not backlog.events and backlog.bucket.try_take(self._clock.monotonic()):
+            return True
+        if len(backlog.events) >= QUEUED or self._closing.is_set():
+            self.dropped += 1
+        else:
+            backlog.events.append(emitted)
+            if backlog.timer is None:
+                self._set_timer(backlog)
+        return False
+
+    def _set_timer(self, backlog: _Backlog) -> None:
+        # In the context of the recorder: whether a world waits for it is not up to the caller that emits.
+        backlog.timer = asyncio.get_running_loop().call_later(
+            BACKLOG_PAUSE, self._drain, backlog, context=self._context
+        )
+
+    def _drain(self, backlog: _Backlog) -> None:
+        """Let the events of a host pass that are within its rate limit by now."""
+        backlog.timer, now = None, self._clock.monotonic()
+        while backlog.events and backlog.bucket.try_take(now):
+            self._emit(backlog.events.popleft())
+        if backlog.events:
+            self._set_timer(backlog)
+
+    def _emit(self, emitted: _Emitted) -> None:
+        ref, type, reason, message, action, host, wall = emitted
         if type not in ("Normal", "Warning"):
             log.error("Unsupported event type %r", type)
             return
-        ref = about if isinstance(about, ObjectReference) else reference(about)
         if log.isEnabledFor(V[3]):
             logged = structured(
                 "Event occurred",
@@ -141,11 +231,10 @@ class Recorder:
             )
             log.log(V[3], "%s %s/%s: %s %s", ref.kind, ref.namespace, ref.name, type, reason, extra=logged)
         now = self._clock.monotonic()
-        wall = self._clock.now()
         found: Correlated | None
         if isinstance(self._correlator, Correlator):
             busy = len(self._pending) > BUSY
-            event = self._scribe.event(ref, type, reason, message, wall)
+            event = self._scribe.event(ref, type, reason, message, wall, host)
             found = self._correlator.take(event, now, busy=busy)
         else:
             series = self._scribe.series_event(ref, type, reason, message, wall, action)
@@ -167,7 +256,7 @@ class Recorder:
             entry.event = found.event
             entry.more = True
             return
-        if self._closing.is_set() or len(self._pending) >= QUEUED:
+        if self._closing.is_set() or len(self._pending) >= self._queued:
             self.dropped += 1
             if not self._overflowing and not self._closing.is_set():
                 self._overflowing = True
@@ -183,7 +272,8 @@ class Recorder:
     def _ready(self, entry: _Entry, delay: float = 0.0) -> None:
         """Give an entry to the workers, after a delay."""
         if delay > 0 and not self._closing.is_set():
-            entry.timer = asyncio.get_running_loop().call_later(delay, self._ready, entry)
+            loop = asyncio.get_running_loop()
+            entry.timer = loop.call_later(delay, self._ready, entry, context=self._context)
             return
         entry.timer = None
         self._queue.put_nowait(entry)
@@ -213,8 +303,10 @@ class Recorder:
     async def close(self, timeout: float = 5.0) -> None:
         """Send what is pending, trying each event once, for so many seconds at most; then stop.
 
-        Works whether `run` still runs or was cancelled before.
+        Works whether `run` still runs or was cancelled before. Events above the rate limit are dropped.
         """
+        for backlog in self._backlogs.values():
+            self.dropped += backlog.clear()
         now = self._clock.monotonic()
         for found in self._correlator.unwritten():
             self._hold(found, now)
@@ -356,7 +448,7 @@ class Recorder:
             self._ready(entry, PACE)
             return
         del self._pending[entry.key]
-        self._overflowing = self._overflowing and len(self._pending) > QUEUED // 2
+        self._overflowing = self._overflowing and len(self._pending) > self._queued // 2
         self._resting[entry.key] = entry
         # Two go for every one that comes, so the old ones never pile up.
         for _ in range(2):

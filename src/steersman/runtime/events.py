@@ -112,21 +112,24 @@ class Scribe:
         # in the same microsecond (the rule under virtual time) choose different names.
         self._offset = zlib.crc32(component.encode()) % 1000
 
-    def event(self, about: ObjectReference, type: str, reason: str, message: str, now: datetime) -> Event:
-        """A first core/v1 event."""
+    def event(
+        self, about: ObjectReference, type: str, reason: str, message: str, now: datetime, host: str = ""
+    ) -> Event:
+        """A first core/v1 event, of a host of the component."""
         at = format_time(now)
+        source = EventSource(component=self._component, host=host) if host else self._source
         return Event(
             metadata=self._metadata(about, now),
             involvedObject=about,
             reason=reason,
             message=message,
-            source=self._source,
+            source=source,
             firstTimestamp=at,
             lastTimestamp=at,
             count=1,
             type=type,
             reportingComponent=self._component,
-            reportingInstance=self._host,
+            reportingInstance=source.host,
         )
 
     def series_event(

@@ -34,6 +34,7 @@ class SimulatedNode:
     __slots__ = (
         "address",
         "down",
+        "images",
         "lease",
         "name",
         "node",
@@ -53,6 +54,8 @@ class SimulatedNode:
         """As last watched; None where it does not exist."""
         self.lease: coordination_v1.Lease | None = None
         self.down = False
+        self.images: dict[str, None] = {}
+        """The images that were pulled."""
         self.reboots = 0
         self.report = False
         """Whether its status is to be written even if it is ready."""

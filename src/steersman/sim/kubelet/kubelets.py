@@ -25,23 +25,28 @@ from steersman.intent.controller import Change
 from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.kubelet.heartbeats import Heartbeats, SimulatedNode
+from steersman.sim.kubelet.kubelet_events import KubeletEvents, pod_reference
 from steersman.sim.kubelet.node import CONTROLLER_ATTACHES, STATE, Shape, is_ready
 from steersman.sim.kubelet.pod_addresses import PodAddresses
+from steersman.sim.kubelet.pod_environment import environment_error
+from steersman.sim.kubelet.pod_events import pod_events
 from steersman.sim.kubelet.pod_lifecycle import (
     PodRun,
     advance,
     begin,
     due,
     has_started,
+    may_start,
     rebooted,
     request_stop,
 )
-from steersman.sim.kubelet.pod_plan import KubeletSettings, PodPlan, plan
+from steersman.sim.kubelet.pod_plan import KubeletSettings, PodPlan, plan, with_config_errors
 from steersman.sim.kubelet.status import pod_ips, render, resume
 from steersman.sim.loop import background
 
 if TYPE_CHECKING:
     from steersman.sim.kubelet.claim_preparation import ClaimPreparation
+    from steersman.sim.kubelet.pod_objects import PodObjects
     from steersman.sim.kubelet.volume_manager import VolumeManager
 
 PODS: Kind[v1.Pod] = load("", "v1", "Pod")
@@ -49,6 +54,9 @@ NODES: Kind[v1.Node] = load("", "v1", "Node")
 
 RETRY = 1.0
 """Seconds before a failed request is retried."""
+MAX_IMAGES = 1000
+"""Images that a node keeps; the first ones pulled are removed."""
+SANDBOX = "Pod sandbox changed, it will be killed and re-created."
 CLOSING = 5.0
 """Seconds that events get at the end to be sent."""
 
@@ -107,12 +115,15 @@ class Kubelets:
         self._awaits_attachment = attach
         self._volumes: VolumeManager | None = None
         """Started with the first pod that has volumes to wait for."""
+        self._objects: PodObjects | None = None
+        """Watched from the first pod on that is made from other objects."""
         self._machines: dict[str, SimulatedNode] = {}
         self._heartbeats = Heartbeats(api, clock, self._machines, settings, shape, register)
         for name in names:
             self._machines[name] = SimulatedNode(name, len(self._machines) + 1)
         if not self._machines:
             raise ValueError("at least one node is needed")
+        self._events = KubeletEvents(api, clock, len(self._machines))
         self._pods = Informer(PODS, api, clock)
         self._nodes = Informer(NODES, api, clock)
         self._local_pods: dict[Key, _LocalPod] = {}
@@ -156,12 +167,20 @@ class Kubelets:
     def _rebooted(self, machine: SimulatedNode) -> None:
         machine.reboots += 1
         machine.down = False
+        machine.images.clear()
+        if machine.node is not None:
+            message = f"Node {machine.name} has been rebooted, boot id: {machine.name}-{machine.reboots}"
+            self._events.emit(machine.name, machine.node, "Warning", "Rebooted", message)
         now = self._clock.monotonic()
         for local_pod in self._local_pods.values():
             if local_pod.pod.spec.nodeName == machine.name and local_pod.run is not None:
-                local_pod.run = rebooted(
-                    self._planned(local_pod), advance(self._planned(local_pod), local_pod.run, now), now
-                )
+                intended = self._planned(local_pod)
+                run = advance(intended, local_pod.run, now)
+                local_pod.run = rebooted(intended, run, now)
+                if local_pod.run != run:
+                    self._events.emit(
+                        machine.name, pod_reference(local_pod.pod, ""), "Normal", "SandboxChanged", SANDBOX
+                    )
         self._resume_node(machine)
 
     def _resume_node(self, machine: SimulatedNode) -> None:
@@ -180,6 +199,7 @@ class Kubelets:
         self._pods.subscribe(self._on_pod)
         self._nodes.subscribe(self._on_node)
         await self._heartbeats.register()
+        self._events.open()
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -195,8 +215,7 @@ class Kubelets:
                 self._timer.cancel()
             for machine in self._machines.values():
                 machine.cancel()
-            if self._volumes is not None:
-                await self._volumes.close(CLOSING)
+            await self._events.close(CLOSING)
 
     def wall(self, instant: float) -> datetime:
         """An instant of monotonic time as a timestamp, in whole seconds."""
@@ -222,7 +241,7 @@ class Kubelets:
                 self._addresses.release(gone.pod.metadata.uid)
                 if self._claims is not None:
                     self._claims.forget(change.obj.key)
-                self._unmount(gone)
+                self._release(gone)
                 del self._local_pods[change.obj.key]
             return
         if pod.spec.nodeName not in self._machines:
@@ -232,7 +251,7 @@ class Kubelets:
         if local_pod is None or local_pod.pod.metadata.uid != pod.metadata.uid:
             if local_pod is not None:
                 self._addresses.release(local_pod.pod.metadata.uid)
-                self._unmount(local_pod)
+                self._release(local_pod)
             self._local_pods[key] = _LocalPod(pod)
             # All pods of the first list are here before one of them is started.
             ips = pod_ips(pod.status)
@@ -384,6 +403,12 @@ class Kubelets:
             if not self._is_prepared(pod):
                 return
             run = self._start_pod(pod, intended, now)
+        if intended.configured and may_start(intended, run):
+            configured = self._configured(pod, intended)
+            if configured is None:
+                return
+            intended = configured
+        before = run
         if meta.deletionTimestamp is not None:
             run = request_stop(run, now)
         if intended.volumes and not run.terminated:
@@ -391,12 +416,15 @@ class Kubelets:
             machine = self._machines[pod.spec.nodeName]
             waits = run.mounted > now
             mounted = await self._volume_manager().mount(pod, intended.volumes, machine, run)
-            # The node may have been rebooted meanwhile.
+            if local_pod.run is not run:
+                before = local_pod.run  # the node was rebooted meanwhile
             run = local_pod.run._replace(mounted=now) if mounted and waits else local_pod.run
         local_pod.run = run = advance(intended, run, now)
+        if run is not before:
+            self._emit_events(pod, intended, before, run)
         if run.terminated:
             self._addresses.release(meta.uid)
-            self._unmount(local_pod)
+            self._release(local_pod)
         leaving = run.terminated and meta.deletionTimestamp is not None
         # The last status of a pod that is deleted at the same instant is not observable.
         if not leaving or meta.finalizers or intended.shutdown:
@@ -425,6 +453,43 @@ class Kubelets:
             self._claims.start(self._group)
         return self._claims.is_prepared(pod)
 
+    def _configured(self, pod: v1.Pod, intended: PodPlan) -> PodPlan | None:
+        """The plan with the errors of containers whose ConfigMaps or Secrets are missing, or None where these are not known
+        yet. A pod with errors, or without its objects, is enqueued again when one changes."""
+        objects, key, namespace = self._pod_objects(), pod.key, pod.metadata.namespace
+        sources = [
+            source
+            for each in (*intended.inits, *intended.mains, *intended.ephemerals)
+            for source in each.environment
+        ]
+        if not objects.is_synced(key, (source.kind for source in sources)):
+            return None
+        if not environment_error(namespace, sources, objects):
+            if not intended.volumes:
+                objects.forget(key)
+            return intended
+        objects.wait(key)
+        return with_config_errors(
+            intended, lambda each: environment_error(namespace, each.environment, objects)
+        )
+
+    def _emit_events(self, pod: v1.Pod, intended: PodPlan, before: PodRun, after: PodRun) -> None:
+        machine, field, about = self._machines[pod.spec.nodeName], "", None
+
+        def is_present(image: str) -> bool:
+            present = image in machine.images
+            if not present and len(machine.images) >= MAX_IMAGES:
+                del machine.images[next(iter(machine.images))]
+            machine.images[image] = None
+            return present
+
+        if self._events.is_full(machine.name):
+            return
+        for event in pod_events(pod, intended, before, after, is_present):
+            if about is None or event.field != field:
+                field, about = event.field, pod_reference(pod, event.field)
+            self._events.emit(machine.name, about, event.type, event.reason, event.message)
+
     def _start_pod(self, pod: v1.Pod, intended: PodPlan, now: float) -> PodRun:
         status = pod.status
         if status.startTime is not None:
@@ -447,11 +512,10 @@ class Kubelets:
             # Imported when needed: most pods under test have no volumes.
             from steersman.sim.kubelet.volume_manager import VolumeManager
 
-            assert self._group is not None
             self._volumes = VolumeManager(
                 self._api,
-                self._clock,
-                self._group,
+                self._pod_objects(),
+                self._events,
                 enqueue=self._enqueue,
                 retry=lambda key, delay: self._schedule(key, self._clock.monotonic() + delay),
                 claims=self._awaits_claims,
@@ -459,7 +523,19 @@ class Kubelets:
             )
         return self._volumes
 
-    def _unmount(self, local_pod: _LocalPod) -> None:
+    def _pod_objects(self) -> PodObjects:
+        if self._objects is None:
+            # Imported when needed: most pods under test are made from nothing else.
+            from steersman.sim.kubelet.pod_objects import PodObjects
+
+            assert self._group is not None
+            self._objects = PodObjects(self._api, self._clock, self._group, enqueue=self._enqueue)
+        return self._objects
+
+    def _release(self, local_pod: _LocalPod) -> None:
+        """Unmount the volumes of a pod that has ended, and forget what it waits for."""
+        if self._objects is not None:
+            self._objects.forget(local_pod.pod.key)
         if self._volumes is not None and local_pod.plan is not None and local_pod.plan.volumes:
             self._volumes.unmount(local_pod.pod.key, self._machines[local_pod.pod.spec.nodeName])
 

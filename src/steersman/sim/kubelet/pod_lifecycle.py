@@ -7,6 +7,7 @@ nothing here waits or knows the API.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -26,6 +27,10 @@ class State(Enum):
     """Not started yet."""
     UNPULLED = "unpulled"
     """Its image cannot be pulled."""
+    PULL_BACK_OFF = "pull back-off"
+    """Its image could not be pulled a while ago."""
+    UNCONFIGURED = "unconfigured"
+    """A ConfigMap or Secret of its environment is missing."""
     RUNNING = "running"
     ENDED = "ended"
     """Terminated, for good or until it is restarted."""
@@ -53,6 +58,14 @@ class ContainerRun(NamedTuple):
     """The last termination."""
     restart_at: float | None = None
     """When a terminated container is restarted; None is never."""
+    unhealthy: bool = False
+    """Whether its readiness probe fails."""
+
+    @property
+    def launches(self) -> int:
+        """How often it was started."""
+        ran = self.state is State.RUNNING or (self.ended is not None and self.ended.began is not None)
+        return self.restarts + ran
 
 
 class PodRun(NamedTuple):
@@ -61,6 +74,9 @@ class PodRun(NamedTuple):
     accepted: float
     inits: tuple[ContainerRun, ...]
     mains: tuple[ContainerRun, ...]
+    ephemerals: tuple[ContainerRun, ...] = ()
+    ephemeral_names: tuple[str, ...] = ()
+    """Their names: ephemeral containers are added while a pod runs, at any place of the list."""
     ips: tuple[str, ...] = ()
     """One of each IP family of its node, the primary one first."""
     mounted: float = -math.inf
@@ -83,19 +99,57 @@ def has_started(run: PodRun) -> bool:
     return run.terminated or any(each.state is not State.WAITING for each in (*run.inits, *run.mains))
 
 
+def may_start(plan: PodPlan, run: PodRun) -> bool:
+    """Whether a container may be started, now or later."""
+    if run.terminated or run.ephemeral_names != plan.ephemeral_names:
+        return not run.terminated
+    return any(_may_start(*each) for each in containers(plan, run))
+
+
+def _may_start(container_plan: ContainerPlan, container: ContainerRun) -> bool:
+    if container.state is State.RUNNING:
+        return container_plan.behaviour.duration is not None or container.image != container_plan.image
+    return container.state is not State.ENDED or container.restart_at is not None
+
+
+def containers(plan: PodPlan, run: PodRun) -> Iterator[tuple[ContainerPlan, ContainerRun]]:
+    """All containers of a pod: its init, main and ephemeral containers."""
+    yield from zip(plan.inits, run.inits, strict=True)
+    yield from zip(plan.mains, run.mains, strict=True)
+    yield from zip(plan.ephemerals, run.ephemerals, strict=True)
+
+
 def begin(plan: PodPlan, now: float) -> PodRun:
     """A pod that was just bound to its node."""
-    return PodRun(now, (ContainerRun(),) * len(plan.inits), (ContainerRun(),) * len(plan.mains))
+    return PodRun(
+        now,
+        (ContainerRun(),) * len(plan.inits),
+        (ContainerRun(),) * len(plan.mains),
+        (ContainerRun(),) * len(plan.ephemerals),
+        plan.ephemeral_names,
+    )
 
 
 def advance(plan: PodPlan, run: PodRun, now: float) -> PodRun:
     """The pod at this instant."""
+    if run.ephemeral_names != plan.ephemeral_names:
+        run = _with_ephemerals(plan, run, now)
     while not run.terminated:
         moved = _step(plan, run, now)
         if moved == run:
             break
         run = moved
     return run
+
+
+def _with_ephemerals(plan: PodPlan, run: PodRun, now: float) -> PodRun:
+    """The pod with the ephemeral containers that it has by now; those that come too late never run."""
+    new = ContainerRun()
+    if run.terminated:
+        new = new._replace(state=State.ENDED, since=now, ended=Termination(None, now, KILLED_EXIT_CODE))
+    known = dict(zip(run.ephemeral_names, run.ephemerals, strict=True))
+    ephemerals = tuple([known.get(name, new) for name in plan.ephemeral_names])
+    return run._replace(ephemerals=ephemerals, ephemeral_names=plan.ephemeral_names)
 
 
 def request_stop(run: PodRun, now: float) -> PodRun:
@@ -107,15 +161,15 @@ def rebooted(plan: PodPlan, run: PodRun, now: float) -> PodRun:
     """The pod after its node rebooted."""
     if run.terminated:
         return run
-    inits = [
-        _killed_by_reboot(container_plan, container, plan.policy, now)
-        for container_plan, container in zip(plan.inits, run.inits, strict=True)
-    ]
-    mains = [
-        _killed_by_reboot(container_plan, container, plan.policy, now)
-        for container_plan, container in zip(plan.mains, run.mains, strict=True)
-    ]
-    return run._replace(inits=tuple(inits), mains=tuple(mains))
+    inits, mains, ephemerals = (
+        tuple([_killed_by_reboot(*each, plan.policy, now) for each in zip(plans, found, strict=True)])
+        for plans, found in (
+            (plan.inits, run.inits),
+            (plan.mains, run.mains),
+            (plan.ephemerals, run.ephemerals),
+        )
+    )
+    return run._replace(inits=inits, mains=mains, ephemerals=ephemerals)
 
 
 def due(plan: PodPlan, run: PodRun, now: float) -> float | None:
@@ -130,17 +184,18 @@ def due(plan: PodPlan, run: PodRun, now: float) -> float | None:
     starts = starts_at(plan, run)
     if now < starts < math.inf:
         times.append(starts)
-    for container_plans, containers in ((plan.inits, run.inits), (plan.mains, run.mains)):
-        for container_plan, container in zip(container_plans, containers, strict=True):
-            if container.state is State.RUNNING:
-                if container_plan.behaviour.duration is not None:
-                    times.append(container.since + container_plan.behaviour.duration)
-                if container_plan.ready_after:
-                    times.append(container.since + container_plan.ready_after)
-            elif container.state is State.UNPULLED:
-                times.append(container.since + plan.pull_error)
-            elif container.restart_at is not None and run.stop_requested is None:
-                times.append(container.restart_at)
+    for container_plan, container in containers(plan, run):
+        if container.state is State.RUNNING:
+            if container_plan.behaviour.duration is not None:
+                times.append(container.since + container_plan.behaviour.duration)
+            if container_plan.ready_after:
+                times.append(container.since + container_plan.ready_after)
+            if container_plan.probed_after:
+                times.append(container.since + container_plan.probed_after)
+        elif container.state is State.UNPULLED:
+            times.append(container.since + plan.pull_error)
+        elif container.restart_at is not None and run.stop_requested is None:
+            times.append(container.restart_at)
     return min((at for at in times if at > now), default=None)
 
 
@@ -171,9 +226,16 @@ def _step(plan: PodPlan, run: PodRun, now: float) -> PodRun:
     if now < starts_at(plan, run):
         return run
     stopping = run.stop_requested is not None
+    if run.ephemerals:
+        # Upstream starts them before init containers, so that these can be debugged.
+        ephemerals = [
+            _step_container(plan, *each, now, not stopping, stopping)
+            for each in zip(plan.ephemerals, run.ephemerals, strict=True)
+        ]
+        run = run._replace(ephemerals=tuple(ephemerals))
     inits, turn = [], not stopping
     for container_plan, container in zip(plan.inits, run.inits, strict=True):
-        container = _step_container(container_plan, container, now, turn, plan.policy, stopping)
+        container = _step_container(plan, container_plan, container, now, turn, stopping)
         inits.append(container)
         turn = turn and _passed(container_plan, container)
         if (
@@ -184,7 +246,7 @@ def _step(plan: PodPlan, run: PodRun, now: float) -> PodRun:
         ):
             return _stopped(run._replace(inits=(*inits, *run.inits[len(inits) :])), now, KILLED_EXIT_CODE)
     mains = [
-        _step_container(container_plan, container, now, turn, plan.policy, stopping)
+        _step_container(plan, container_plan, container, now, turn, stopping)
         for container_plan, container in zip(plan.mains, run.mains, strict=True)
     ]
     run = run._replace(inits=tuple(inits), mains=tuple(mains))
@@ -194,26 +256,34 @@ def _step(plan: PodPlan, run: PodRun, now: float) -> PodRun:
 
 
 def _step_container(
+    plan: PodPlan,
     container_plan: ContainerPlan,
     container: ContainerRun,
     now: float,
     turn: bool,
-    policy: str,
     stopping: bool,
 ) -> ContainerRun:
     """A container after one transition."""
     match container.state:
         case State.WAITING if turn:
             return _started(container_plan, container, now)
-        case State.UNPULLED if container_plan.pulls and not stopping:
+        case State.UNPULLED | State.PULL_BACK_OFF if container_plan.pulls and not stopping:
+            return _started(container_plan, container, now)
+        case State.UNPULLED if now >= container.since + plan.pull_error:
+            return container._replace(state=State.PULL_BACK_OFF)
+        case State.UNCONFIGURED if not container_plan.config_error and not stopping:
             return _started(container_plan, container, now)
         case State.RUNNING if container.image != container_plan.image and not stopping:
-            return _started(container_plan, _ended(container_plan, container, now, 0, "", True), now)
+            return _started(container_plan, _ended(plan, container_plan, container, now, 0, True), now)
         case State.RUNNING if (
             container_plan.behaviour.duration is not None
             and now >= container.since + container_plan.behaviour.duration
         ):
-            return _ended(container_plan, container, now, container_plan.behaviour.code, policy, stopping)
+            return _ended(plan, container_plan, container, now, container_plan.behaviour.code, stopping)
+        case State.RUNNING if container_plan.probed_after is not None:
+            fails = now >= container.since + container_plan.probed_after
+            fails = fails and not is_ready(container_plan, container, now)
+            return container if fails is container.unhealthy else container._replace(unhealthy=fails)
         case State.ENDED if container.restart_at is not None and now >= container.restart_at and not stopping:
             return _started(container_plan, container, now)
     return container
@@ -222,6 +292,10 @@ def _step_container(
 def _started(container_plan: ContainerPlan, container: ContainerRun, now: float) -> ContainerRun:
     if not container_plan.pulls:
         return container._replace(state=State.UNPULLED, since=now, image=container_plan.image)
+    if container_plan.config_error:
+        return container._replace(
+            state=State.UNCONFIGURED, since=now, image=container_plan.image, restart_at=None
+        )
     restarted = container.ended is not None
     return container._replace(
         state=State.RUNNING,
@@ -230,14 +304,21 @@ def _started(container_plan: ContainerPlan, container: ContainerRun, now: float)
         restarts=container.restarts + restarted,
         streak=container.streak + restarted,
         restart_at=None,
+        unhealthy=False,
     )
 
 
 def _ended(
-    container_plan: ContainerPlan, container: ContainerRun, now: float, code: int, policy: str, stopping: bool
+    plan: PodPlan,
+    container_plan: ContainerPlan,
+    container: ContainerRun,
+    now: float,
+    code: int,
+    stopping: bool,
 ) -> ContainerRun:
     streak = 0 if now - container.since >= BACKOFF_RESET else container.streak
-    restart_at = now + backoff(streak) if restarts(container_plan, policy, code) and not stopping else None
+    again = restarts(container_plan, plan.policy, code) and not stopping
+    restart_at = now + backoff(streak) if again else None
     return container._replace(
         state=State.ENDED,
         since=now,
@@ -252,6 +333,8 @@ def restarts(container_plan: ContainerPlan, policy: str, code: int) -> bool:
     match container_plan.role:
         case "sidecar":
             return True
+        case "ephemeral":
+            return False
         case "init":
             return code != 0 and policy != "Never"
     return policy == "Always" or (policy == "OnFailure" and code != 0)
@@ -267,11 +350,11 @@ def _passed(container_plan: ContainerPlan, container: ContainerRun) -> bool:
 
 def _stopped(run: PodRun, now: float, code: int) -> PodRun:
     """Terminate all running containers with this code, for good."""
-    inits, mains = (
-        tuple([_final(container, now, code) for container in containers])
-        for containers in (run.inits, run.mains)
+    inits, mains, ephemerals = (
+        tuple([_final(container, now, code) for container in found])
+        for found in (run.inits, run.mains, run.ephemerals)
     )
-    return run._replace(inits=inits, mains=mains, terminated=True)
+    return run._replace(inits=inits, mains=mains, ephemerals=ephemerals, terminated=True)
 
 
 def _final(container: ContainerRun, now: float, code: int) -> ContainerRun:
@@ -279,8 +362,8 @@ def _final(container: ContainerRun, now: float, code: int) -> ContainerRun:
         return container._replace(
             state=State.ENDED, since=now, ended=Termination(container.since, now, code), restart_at=None
         )
-    if container.state is State.ENDED:
-        return container._replace(restart_at=None)
+    if container.state is State.ENDED or container.ended is not None:
+        return container._replace(state=State.ENDED, restart_at=None)
     # It never ran, or is not restarted: it has no exit code of its own.
     return container._replace(
         state=State.ENDED, since=now, ended=Termination(None, now, KILLED_EXIT_CODE), restart_at=None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.sim.kubelet.behaviour import FOREVER, NEVER_READY, PREFIX, Behaviour, behaviour, span
+from steersman.sim.kubelet.pod_environment import EnvironmentSource, environment_sources
 from steersman.sim.kubelet.pod_volumes import VolumeSource, volume_sources
 
 
@@ -43,7 +45,13 @@ class ContainerPlan(NamedTuple):
     pulls: bool
     ready_after: float | None
     """Seconds from running to ready; None is never."""
-    role: Literal["main", "init", "sidecar"] = "main"
+    role: Literal["main", "init", "sidecar", "ephemeral"] = "main"
+    probed_after: float | None = None
+    """Seconds from running to its first readiness probe; None is without a probe."""
+    environment: tuple[EnvironmentSource, ...] = ()
+    """The ConfigMaps and Secrets of its environment."""
+    config_error: str = ""
+    """Why its environment cannot be made at present."""
 
 
 class PodPlan(NamedTuple):
@@ -57,10 +65,14 @@ class PodPlan(NamedTuple):
     pull_error: float
     inits: tuple[ContainerPlan, ...]
     mains: tuple[ContainerPlan, ...]
+    ephemerals: tuple[ContainerPlan, ...]
     host_network: bool
     gates: tuple[str, ...]
     volumes: tuple[VolumeSource, ...] = ()
     """What its volumes are made from."""
+    configured: bool = False
+    """Whether the environment of a container is made from ConfigMaps or Secrets."""
+    ephemeral_names: tuple[str, ...] = ()
 
 
 def plan(pod: v1.Pod, settings: KubeletSettings) -> PodPlan:
@@ -76,6 +88,13 @@ def plan(pod: v1.Pod, settings: KubeletSettings) -> PodPlan:
     ready = settings.ready and notes.get(PREFIX + "ready") != "false"
     delay = span(notes, "ready-delay", settings.ready_delay) if notes else settings.ready_delay
     after = delay if ready else None
+    inits = tuple([_init(pod, container, pulls, after) for container in spec.initContainers])
+    mains = tuple([_part(pod, container, pulls, after, unknown) for container in spec.containers])
+    ephemerals = (
+        tuple([_ephemeral(pod, container, pulls) for container in spec.ephemeralContainers])
+        if spec.ephemeralContainers
+        else ()
+    )
     return PodPlan(
         policy=spec.restartPolicy or "Always",
         start_delay=span(notes, "start-delay", settings.start_delay) if notes else settings.start_delay,
@@ -83,12 +102,24 @@ def plan(pod: v1.Pod, settings: KubeletSettings) -> PodPlan:
         grace=float(grace),
         deadline=None if spec.activeDeadlineSeconds is None else float(spec.activeDeadlineSeconds),
         pull_error=settings.pull_error,
-        inits=tuple([_init(pod, container, pulls, after) for container in spec.initContainers]),
-        mains=tuple([_part(pod, container, pulls, after, unknown) for container in spec.containers]),
+        inits=inits,
+        mains=mains,
+        ephemerals=ephemerals,
         host_network=spec.hostNetwork,
         gates=tuple([gate.conditionType for gate in spec.readinessGates]),
         volumes=volume_sources(pod) if spec.volumes else (),
+        ephemeral_names=tuple([each.name for each in ephemerals]),
+        configured=any(each.environment for each in (*inits, *mains, *ephemerals)),
     )
+
+
+def with_config_errors(plan: PodPlan, error: Callable[[ContainerPlan], str]) -> PodPlan:
+    """The plan with the errors of its containers' environments."""
+    inits, mains, ephemerals = (
+        tuple([each._replace(config_error=error(each)) if each.environment else each for each in plans])
+        for plans in (plan.inits, plan.mains, plan.ephemerals)
+    )
+    return plan._replace(inits=inits, mains=mains, ephemerals=ephemerals)
 
 
 def _init(pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None) -> ContainerPlan:
@@ -99,18 +130,50 @@ def _init(pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None
     own = {
         name: text for name, text in pod.metadata.annotations.items() if name.endswith(f".{container.name}")
     }
-    does = behaviour(container.name, (*container.command, *container.args), own, Behaviour(0.0, 0))
+    unknown = FOREVER if is_pause(container.image) else Behaviour(0.0, 0)
+    does = behaviour(container.name, (*container.command, *container.args), own, unknown)
     return ContainerPlan(
-        container.name, container.image, does, pulls and "bad" not in container.image, None, "init"
+        container.name,
+        container.image,
+        does,
+        pulls and "bad" not in container.image,
+        None,
+        "init",
+        environment=environment_sources(container),
     )
+
+
+def _ephemeral(pod: v1.Pod, container: v1.EphemeralContainer, pulls: bool) -> ContainerPlan:
+    """An ephemeral container: one whose command cannot be interpreted, such as a shell, runs forever."""
+    does = behaviour(container.name, (*container.command, *container.args), {})
+    pulls = pulls and "bad" not in container.image
+    sources = environment_sources(container)
+    return ContainerPlan(container.name, container.image, does, pulls, None, "ephemeral", environment=sources)
 
 
 def _part(
     pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None, unknown: Behaviour
 ) -> ContainerPlan:
-    probe = container.readinessProbe
-    if probe is not None and after is not None:
-        after += probe.initialDelaySeconds or 0
+    probe, probed_after = container.readinessProbe, None
+    if probe is not None:
+        probed_after = float(probe.initialDelaySeconds or 0)
+        if after is not None:
+            after += probed_after
+    if unknown is not FOREVER and is_pause(container.image):
+        unknown = FOREVER
     command = (*container.command, *container.args)
     does = behaviour(container.name, command, pod.metadata.annotations, unknown)
-    return ContainerPlan(container.name, container.image, does, pulls and "bad" not in container.image, after)
+    return ContainerPlan(
+        container.name,
+        container.image,
+        does,
+        pulls and "bad" not in container.image,
+        after,
+        probed_after=probed_after,
+        environment=environment_sources(container) if container.env or container.envFrom else (),
+    )
+
+
+def is_pause(image: str) -> bool:
+    """Whether an image is called ``pause``, whatever its registry and tag: its program does nothing, forever."""
+    return image.rsplit("/", 1)[-1].partition("@")[0].partition(":")[0] == "pause"

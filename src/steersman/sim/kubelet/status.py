@@ -9,6 +9,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
+from steersman.api.go_duration import format_duration
 from steersman.sim.kubelet.pod_lifecycle import (
     ContainerRun,
     PodRun,
@@ -26,7 +27,8 @@ Wall: TypeAlias = Callable[[float], datetime]
 """Converts an instant of monotonic time to a timestamp."""
 
 _OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-_DEADLINE = "Pod was active on the node longer than the specified deadline"
+DEADLINE = "Pod was active on the node longer than the specified deadline"
+_UNSTARTED = (State.WAITING, State.UNPULLED, State.PULL_BACK_OFF, State.UNCONFIGURED)
 _UNLOCATED = "The container could not be located when the pod was terminated"
 
 
@@ -40,7 +42,7 @@ def render(pod: v1.Pod, plan: PodPlan, run: PodRun, now: float, wall: Wall, host
         old,
         phase=phase,
         reason=run.reason or old.reason,
-        message=_DEADLINE if run.reason else old.message,
+        message=DEADLINE if run.reason else old.message,
         startTime=old.startTime or wall(run.accepted),
         observedGeneration=pod.metadata.generation,
         hostIP=host,
@@ -54,6 +56,14 @@ def render(pod: v1.Pod, plan: PodPlan, run: PodRun, now: float, wall: Wall, host
         containerStatuses=tuple(
             [_container(pod, plan, run, *each, now, wall) for each in zip(plan.mains, run.mains, strict=True)]
         ),
+        ephemeralContainerStatuses=tuple(
+            [
+                _container(pod, plan, run, *each, now, wall)
+                for each in zip(plan.ephemerals, run.ephemerals, strict=True)
+            ]
+        )
+        if plan.ephemerals
+        else (),
     )
 
 
@@ -62,8 +72,7 @@ def phase_of(plan: PodPlan, run: PodRun) -> str:
     if run.terminated:
         return "Failed" if run.reason or _has_failed(plan, run) else "Succeeded"
     if not initialized(plan, run) or any(
-        container.state in (State.WAITING, State.UNPULLED) and container.ended is None
-        for container in run.mains
+        container.state in _UNSTARTED and container.ended is None for container in run.mains
     ):
         return "Pending"
     return "Running"
@@ -138,7 +147,7 @@ def _unready(plan: PodPlan, run: PodRun, now: float, phase: str) -> tuple[str, s
     names = [
         container_plan.name
         for container_plan, container in containers
-        if container_plan.role != "init" and not is_ready(container_plan, container, now)
+        if container_plan.role in ("main", "sidecar") and not is_ready(container_plan, container, now)
     ]
     if names:
         return "ContainersNotReady", f"containers with unready status: [{' '.join(names)}]"
@@ -173,7 +182,9 @@ def _container(
         container.ended is None or container.ended.began is not None
     )
     running = container.state is State.RUNNING
-    back_off = container.state is State.ENDED and container.restart_at is not None
+    back_off = container.state in _UNSTARTED or (
+        container.state is State.ENDED and container.restart_at is not None
+    )
     ended, last = container.ended, v1.ContainerState()
     # A container that is not restarted reports its termination as its state; otherwise as its last state.
     if ended is not None and (running or back_off):
@@ -213,30 +224,29 @@ def _state(
             assert container.ended is not None
             return _terminated(pod, container_plan, container.restarts, container.ended, wall)
         case State.ENDED:
-            wait = (
-                f"{backoff(container.streak):.0f}s"
-                if backoff(container.streak) < 60
-                else _minutes(backoff(container.streak))
-            )
-            meta = pod.metadata
+            meta, wait = pod.metadata, format_duration(backoff(container.streak))
             where = f"pod={meta.name}_{meta.namespace}({meta.uid})"
             why = f"back-off {wait} restarting failed container={container_plan.name} {where}"
             return _waiting("CrashLoopBackOff", why)
-        case State.UNPULLED if now < container.since + plan.pull_error:
-            return _waiting("ErrImagePull", f'failed to pull image "{container_plan.image}": not found')
         case State.UNPULLED:
-            return _waiting("ImagePullBackOff", f'Back-off pulling image "{container_plan.image}"')
+            return _waiting("ErrImagePull", pull_error(container_plan.image))
+        case State.PULL_BACK_OFF:
+            image = container_plan.image
+            why = f'Back-off pulling image "{image}": ErrImagePull: {pull_error(image)}'
+            return _waiting("ImagePullBackOff", why)
+        case State.UNCONFIGURED:
+            return _waiting("CreateContainerConfigError", container_plan.config_error)
     started = now >= starts_at(plan, run)
     return _waiting(
         "PodInitializing"
-        if plan.inits and (started or container_plan.role == "main")
+        if plan.inits and container_plan.role != "ephemeral" and (started or container_plan.role == "main")
         else "ContainerCreating"
     )
 
 
-def _minutes(seconds: float) -> str:
-    whole = int(seconds)
-    return f"{whole // 60}m{whole % 60}s"
+def pull_error(image: str) -> str:
+    """Why an image cannot be pulled."""
+    return f'failed to pull image "{image}": not found'
 
 
 def _waiting(reason: str, message: str = "") -> v1.ContainerState:
@@ -279,6 +289,7 @@ def resume(pod: v1.Pod, plan: PodPlan, now: float, instant: Callable[[datetime],
     status = pod.status
     inits = {each.name: each for each in status.initContainerStatuses}
     mains = {each.name: each for each in status.containerStatuses}
+    ephemerals = {each.name: each for each in status.ephemeralContainerStatuses}
     return PodRun(
         accepted=instant(status.startTime) if status.startTime is not None else now,
         inits=tuple(
@@ -293,6 +304,13 @@ def resume(pod: v1.Pod, plan: PodPlan, now: float, instant: Callable[[datetime],
                 for container_plan in plan.mains
             ]
         ),
+        ephemerals=tuple(
+            [
+                _read_container(container_plan, ephemerals.get(container_plan.name), plan, now, instant)
+                for container_plan in plan.ephemerals
+            ]
+        ),
+        ephemeral_names=plan.ephemeral_names,
         ips=pod_ips(status),
         terminated=status.phase in ("Succeeded", "Failed"),
         reason=status.reason,

@@ -1,28 +1,23 @@
 """The volume manager of simulated kubelets: mounts the volumes of pods once they can be, and expands their file systems.
 
-Nothing is watched until a pod has a volume of a kind: claims, ConfigMaps and Secrets are watched from the first one on. Pods that wait are
-looked at again when an object changes that volumes are made from.
+Pods that wait are looked at again when an object changes that volumes are made from.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from steersman.api.clock import Clock
 from steersman.api.errors import NotFound
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load, storage_v1
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
-from steersman.intent.controller import Change
-from steersman.runtime.event_recorder import Recorder
-from steersman.runtime.informer import Informer, Informers
 from steersman.sim.kubelet.heartbeats import SimulatedNode
+from steersman.sim.kubelet.kubelet_events import KubeletEvents
 from steersman.sim.kubelet.pod_lifecycle import PodRun
+from steersman.sim.kubelet.pod_objects import CLAIMS, PodObjects
 from steersman.sim.kubelet.pod_volumes import (
     MountState,
     VolumeSource,
@@ -32,17 +27,8 @@ from steersman.sim.kubelet.pod_volumes import (
 )
 from steersman.sim.volume_names import attachment_name
 
-CLAIMS: Kind[v1.PersistentVolumeClaim] = load("", "v1", "PersistentVolumeClaim")
-VOLUMES: Kind[v1.PersistentVolume] = load("", "v1", "PersistentVolume")
-CONFIG_MAPS: Kind[v1.ConfigMap] = load("", "v1", "ConfigMap")
-SECRETS: Kind[v1.Secret] = load("", "v1", "Secret")
-CSI_DRIVERS: Kind[storage_v1.CSIDriver] = load("storage.k8s.io", "v1", "CSIDriver")
 ATTACHMENTS: Kind[storage_v1.VolumeAttachment] = load("storage.k8s.io", "v1", "VolumeAttachment")
 
-KINDS: Mapping[str, tuple[Kind[Any], ...]] = MappingProxyType(
-    {"claim": (CLAIMS, VOLUMES, CSI_DRIVERS), "configmap": (CONFIG_MAPS,), "secret": (SECRETS,)}
-)
-"""The kinds to watch for each kind of volume."""
 MOUNT_RETRY = 0.5
 MOUNT_RETRY_MOST = 122.0
 """Seconds before mounting a volume is retried: upstream's, doubling."""
@@ -55,33 +41,29 @@ RESIZE_CONDITIONS = (
 
 
 class VolumeManager:
-    """The volumes of pods on simulated nodes. A `VolumeObjects`."""
+    """The volumes of pods on simulated nodes."""
 
     def __init__(
         self,
         api: Api,
-        clock: Clock,
-        group: asyncio.TaskGroup,
+        objects: PodObjects,
+        events: KubeletEvents,
         *,
         enqueue: Callable[[Key], None],
         retry: Callable[[Key, float], None],
         claims: bool,
         attach: bool,
     ) -> None:
-        """``enqueue`` is called with the key of a pod whose volumes may have changed, or of a node whose status has to be
+        """``enqueue`` is called with the key of a pod that may be mounted, or of a node whose status has to be
         reported, and ``retry`` to enqueue a pod after some seconds. ``claims`` is whether pods wait for their claims to be
         bound, ``attach`` whether they wait for volumes to be attached."""
         self._api = api
-        self._clock = clock
-        self._group = group
+        self._objects = objects
+        self._events = events
         self._enqueue = enqueue
         self._retry = retry
         self._awaits_claims = claims
         self._awaits_attachment = attach
-        self._informers = Informers(api, clock)
-        self._recorders: dict[str, Recorder] = {}
-        self._waiting: dict[Key, None] = {}
-        """Pods whose volumes are not mounted."""
         self._users: dict[Key, dict[Key, None]] = {}
         """The pods of each claim."""
         self._reported: dict[Key, tuple[str, ...]] = {}
@@ -90,29 +72,7 @@ class VolumeManager:
         """The nodes of pods that wait for volumes to be attached."""
         self._attempts: dict[Key, int] = {}
         """How often mounting the volumes of a pod failed in a row, although the node says that they are attached."""
-        group.create_task(self._informers.run(), name="kubelets: volumes")
-
-    async def close(self, timeout: float) -> None:
-        """Send the events that are pending."""
-        for recorder in self._recorders.values():
-            await recorder.close(timeout)
-
-    # -- objects ------------------------------------------------------------------------------
-
-    def claim(self, key: Key) -> v1.PersistentVolumeClaim | None:
-        return self._informers[CLAIMS].get(key)
-
-    def volume(self, name: str) -> v1.PersistentVolume | None:
-        return self._informers[VOLUMES].get(Key("", name))
-
-    def config_map(self, key: Key) -> v1.ConfigMap | None:
-        return self._informers[CONFIG_MAPS].get(key)
-
-    def secret(self, key: Key) -> v1.Secret | None:
-        return self._informers[SECRETS].get(key)
-
-    def csi_driver(self, name: str) -> storage_v1.CSIDriver | None:
-        return self._informers[CSI_DRIVERS].get(Key("", name))
+        objects.on_claim(self._claim_changed)
 
     # -- pods ---------------------------------------------------------------------------------
 
@@ -128,11 +88,11 @@ class VolumeManager:
         claims = [each for each in sources if each.kind == "claim"]
         if not waits and not claims:
             return True
-        if not self._is_synced(key, sources):
+        if not self._objects.is_synced(key, (each.kind for each in sources)):
             return False
         for source in claims:
             self._users.setdefault(Key(key.namespace, source.name), {})[key] = None
-        state = mount_state(pod, sources, machine.node, self)
+        state = mount_state(pod, sources, machine.node, self._objects)
         if self._awaits_attachment and state.attachable:
             self._use(key, machine, (name for name, _ in state.attachable))
         if not waits:
@@ -140,7 +100,7 @@ class VolumeManager:
             return True
         self._report(pod, state.errors)
         if state.errors or run.stop_requested is not None:
-            self._waiting[key] = None
+            self._objects.wait(key)
             return False
         if self._awaits_attachment and not await self._are_attached(pod, state, machine):
             self._attaching[key] = machine.name
@@ -166,31 +126,14 @@ class VolumeManager:
 
     def _forget(self, key: Key) -> None:
         """A pod no longer waits."""
-        for known in (self._waiting, self._reported, self._attaching, self._attempts):
+        self._objects.forget(key)
+        for known in (self._reported, self._attaching, self._attempts):
             known.pop(key, None)
 
     def _use(self, key: Key, machine: SimulatedNode, names: Iterable[str]) -> None:
         machine.use_volumes(key, names)
         if machine.report:
             self._enqueue(Key("", machine.name))
-
-    def _is_synced(self, key: Key, sources: Iterable[VolumeSource]) -> bool:
-        """Whether all objects are known that a pod's volumes are made from; if not, the pod is enqueued once they are."""
-        for kind in dict.fromkeys(each.kind for each in sources):
-            for watched in KINDS[kind]:
-                informer = self._informers.known(watched)
-                if informer is None:
-                    informer = self._informers.informer(watched)
-                    informer.subscribe(self._on_claim if watched is CLAIMS else self._on_change)
-                    self._group.create_task(self._sync(informer), name=f"kubelets: {watched.plural}")
-                if not informer.synced:
-                    self._waiting[key] = None
-                    return False
-        return True
-
-    async def _sync(self, informer: Informer[Any]) -> None:
-        await informer.wait_synced()
-        self._review()
 
     async def _are_attached(self, pod: v1.Pod, state: MountState, machine: SimulatedNode) -> bool:
         """Whether the volumes of a pod are attached to its node, if they have to be."""
@@ -227,17 +170,8 @@ class VolumeManager:
         known = self._reported.get(pod.key, ())
         for error in errors:
             if error not in known:
-                self._recorder(pod.spec.nodeName).emit(pod, "Warning", "FailedMount", error)
+                self._events.emit(pod.spec.nodeName, pod, "Warning", "FailedMount", error)
         self._reported[pod.key] = errors
-
-    def _recorder(self, node: str) -> Recorder:
-        recorder = self._recorders.get(node)
-        if recorder is None:
-            recorder = self._recorders[node] = Recorder(
-                self._api, self._clock, component="kubelet", host=node
-            )
-            recorder.open()
-        return recorder
 
     # -- expansion ----------------------------------------------------------------------------
 
@@ -245,10 +179,10 @@ class VolumeManager:
         """Expand the file systems of a pod's volumes whose expansion is finished but for that."""
         for source in sources:
             key = Key(pod.metadata.namespace, source.name)
-            claim = self.claim(key)
+            claim = self._objects.claim(key)
             if claim is None or not needs_expansion(claim):
                 continue
-            volume = find_volume(pod, source, key, self)
+            volume = find_volume(pod, source, key, self._objects)
             if not isinstance(volume, str):
                 await self._expand(pod, claim, volume)
 
@@ -265,7 +199,7 @@ class VolumeManager:
         node = pod.spec.nodeName
         message = f'MountVolume.NodeExpandVolume succeeded for volume "{volume.metadata.name}" {node}'
         for about in (pod, claim):
-            self._recorder(node).emit(about, "Normal", "FileSystemResizeSuccessful", message)
+            self._events.emit(node, about, "Normal", "FileSystemResizeSuccessful", message)
         gone = [
             {"type": each.type, "$patch": "delete"}
             for each in claim.status.conditions
@@ -281,18 +215,7 @@ class VolumeManager:
             CLAIMS, namespace, name, {"status": status}, content_type=strategic, subresource="status"
         )
 
-    # -- watch events -------------------------------------------------------------------------
-
-    def _on_claim(self, change: Change[v1.PersistentVolumeClaim]) -> None:
-        if change.new is not None and needs_expansion(change.new):
-            for key in self._users.get(change.new.key, ()):
+    def _claim_changed(self, claim: v1.PersistentVolumeClaim) -> None:
+        if needs_expansion(claim):
+            for key in self._users.get(claim.key, ()):
                 self._enqueue(key)
-        self._review()
-
-    def _on_change(self, change: Change[Any]) -> None:
-        self._review()
-
-    def _review(self) -> None:
-        """Enqueue all pods that wait."""
-        for key in self._waiting:
-            self._enqueue(key)
