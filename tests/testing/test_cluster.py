@@ -422,7 +422,10 @@ def test_secrets_are_kept(cluster: Cluster) -> None:
 def test_events_are_those_about_the_object(web: Cluster) -> None:
     web.settle()
     assert [event.reason for event in web.events("deploy", "web")] == ["ScalingReplicaSet"]
-    assert len([event for event in web.events() if event.reason != "RegisteredNode"]) == 4
+    others = [event for event in web.events() if event.reason != "RegisteredNode"]
+    assert len([event for event in others if event.source.component != "kubelet"]) == 4
+    pod = next(event.involvedObject.name for event in others if event.involvedObject.kind == "Pod")
+    assert [event.reason for event in web.events("pod", pod)] == ["Pulling", "Pulled", "Created", "Started"]
     web.advance(hours=2)
     assert web.events() == [], "they last an hour"
     assert any("ScalingReplicaSet" in entry.description for entry in web.history("deploy", "web"))
