@@ -14,6 +14,8 @@ import yaml
 
 from steersman import __version__
 from steersman.api.kinds import PODS
+from steersman.controllers import CONTROLLERS
+from steersman.manager.controller_selection import KNOWN
 from steersman.manager.options import read
 from steersman.sim.world import World
 
@@ -77,6 +79,12 @@ def test_the_unit_starts_the_program_with_arguments_it_takes() -> None:
 @pytest.mark.parametrize("name", ["Containerfile", "kube-controller-manager.yaml"])
 def test_the_image_is_called_after_this_version(name: str) -> None:
     assert f"steersman:{__version__}" in (DEPLOY / name).read_text()
+
+
+def test_the_guide_says_truly_that_no_controller_is_missing() -> None:
+    guide = (ROOT / "docs" / "guides" / "deploy.md").read_text()
+    assert f"none of the {len(KNOWN)} controllers" in guide
+    assert set(KNOWN) == {controller.name for controller in CONTROLLERS}
 
 
 def instructions() -> list[list[str]]:
