@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from steersman.controllers import CONTROLLERS
-from steersman.manager import cli
 from steersman.manager.controller_selection import KNOWN
+from steersman.manager.verbs import VERBS
 from steersman.manager.version import KUBERNETES
 from steersman.testing import Cluster
 
@@ -63,7 +63,7 @@ def test_its_commands_exist() -> None:
     assert {"steersman", "test", "build", "docs"} <= commands
     assert [command for command in commands if f"\n{command})\n" not in script] == []
     verbs = set(re.findall(r"(?:`|dev )steersman ([a-z]+)", README))
-    assert {"demo", "up", "run", "explore"} <= verbs <= {verb.name for verb in cli.VERBS}
+    assert {"demo", "up", "run", "explore"} <= verbs <= {verb.name for verb in VERBS}
 
 
 def test_its_test_passes(pytester: pytest.Pytester) -> None:
