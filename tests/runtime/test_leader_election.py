@@ -260,6 +260,36 @@ def test_the_holder_renews_every_retry_period_with_one_request() -> None:
     assert server.requests == [(0, "get"), (0, "create"), (2, "update"), (4, "update"), (6, "update")]
 
 
+@pytest.mark.parametrize("speed", [0.25, 1.0, 1000.0])
+def test_a_candidate_with_a_clock_of_another_speed_keeps_to_the_time_of_the_others(speed: float) -> None:
+    server = Server()
+
+    async def main() -> None:
+        fast = elector(server, "fast", speed=speed)
+        running = asyncio.create_task(fast.run(forever))
+        await asyncio.sleep(7 * speed)
+        assert fast.fence()
+        server.refuse = lambda verb: Unreachable("gone")
+        await asyncio.sleep(8.9 * speed)
+        assert fast.fence(), "ten seconds after the last renewal, at six"
+        await asyncio.sleep(0.2 * speed)
+        assert not fast.fence()
+        await asyncio.gather(running, return_exceptions=True)
+        server.refuse = lambda verb: None
+        # A candidate that has just come waits for the whole duration.
+        heir, begin = elector(server, "heir", speed=speed), now()
+        following = asyncio.create_task(heir.run(forever))
+        await asyncio.sleep(0)
+        while not heir.leading:
+            await asyncio.sleep(0.1 * speed)
+        assert (now() - begin) / speed == pytest.approx(15, abs=0.2)
+        await ended(following)
+
+    play(main)
+    renewals = [at / speed for at, verb in server.requests if verb == "update" and at <= 6 * speed]
+    assert renewals == pytest.approx([2, 4, 6])
+
+
 def test_what_others_wrote_into_the_lease_survives() -> None:
     server = Server()
 

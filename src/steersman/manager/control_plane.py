@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,12 @@ from steersman.cloud.local import LocalProvider
 from steersman.http.limits import Limits
 from steersman.intent.controller import Controller, Settings
 from steersman.manager.controller_selection import select
+from steersman.manager.embedded_election import EmbeddedElection
 from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import ComponentFailed, Supervisor
 from steersman.manager.tracing import make_trace
 from steersman.runtime.controller_group import ControllerGroup
+from steersman.runtime.lease import identity
 from steersman.runtime.trace import Trace
 from steersman.runtime.trace_view import PATH, TraceView
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
@@ -54,6 +56,7 @@ START_DELAY = 1.0
 SHUTDOWN = 0.2
 """Seconds a simulated container takes to stop. Not 0: a pod would be gone before any watcher saw it unready."""
 MANAGER = "kube-controller-manager"
+MANAGER_USER = "system:kube-controller-manager"
 KUBELETS = "steersman:kubelets"
 """The user the kubelets act as, and the ClusterRoleBinding that grants it system:node.
 
@@ -103,6 +106,9 @@ class ControlPlaneOptions:
     dra: Devices | None = None
     """The simulated devices of each node; None: ResourceClaims are not allocated."""
     command: tuple[str, ...] = ()
+    keep_kubeconfig: bool = True
+    """Whether the kubeconfig stays when the control plane ends."""
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,8 @@ class RunningControlPlane:
     kubeconfig: Path
     server: Server
     controllers: int
+    other_manager: str
+    """The name of another manager that holds the Lease, so that the controllers wait; empty if there is none."""
     failed: Callable[[], Coroutine[Any, Any, ComponentFailed]]
     """Waits until a component of the control plane fails."""
 
@@ -133,7 +141,7 @@ async def run_control_plane(options: ControlPlaneOptions, clock: Clock) -> Async
 
 async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack) -> RunningControlPlane:
     supervisor = Supervisor()
-    server, boot, durable = _server(options, clock, stack, supervisor)
+    server, boot, durable, manager = _server(options, clock, stack, supervisor)
     server.registry.enable(gate for gate, on in options.gates.items() if on)
     loops = controllers(server, options.gates) if options.controllers else ()
     without = () if any(each.name == TAINT_REMOVER for each in loops) else ("TaintNodesByCondition",)
@@ -166,18 +174,38 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     path = options.kubeconfig
     if options.command:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
+    text = boot.kubeconfig(api_server.url)
     try:
-        write_private(path, boot.kubeconfig(api_server.url))
+        write_private(path, text)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
+    if not options.keep_kubeconfig:
+        stack.callback(_remove, path, text)
     stack.push_async_callback(supervisor.stop)
     ready = asyncio.Event()
     rounds = TraceView(make_trace(), clock)
     api_server.state.documents = {PATH: rounds.answer}
+    others: list[str] = []
     if loops:
-        fleet = _fleet(loops, server, boot, authorizer, clock, rounds.trace)
-        rounds.groups.append(fleet)
-        supervisor.start(fleet.run(ready.set), "the controllers")
+
+        def other_leads(holder: str) -> None:
+            others.append(holder)
+            ready.set()
+
+        def make(fence: Callable[[], bool]) -> ControllerGroup:
+            fleet = _fleet(loops, server, boot, authorizer, clock, fence, rounds.trace)
+            rounds.groups[:] = [fleet]
+            return fleet
+
+        election = EmbeddedElection(
+            _api(server, authorizer, User(MANAGER_USER), MANAGER),
+            clock,
+            make,
+            identity=manager,
+            speed=options.speed,
+            on_other=other_leads,
+        )
+        supervisor.start(election.run(ready.set), "the controllers")
     else:
         ready.set()
     if options.nodes:
@@ -201,7 +229,15 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             api = LocalApi(server, authenticated(User(DRIVER).with_group(MASTERS)), DRIVER)
             supervisor.start(DeviceDriver(api, clock, names, options.dra).run(), "the devices")
     await supervisor.wait_for(ready)
-    return RunningControlPlane(api_server.url, path, server, len(loops), supervisor.failed)
+    other = others[-1] if others else ""
+    return RunningControlPlane(api_server.url, path, server, len(loops), other, supervisor.failed)
+
+
+def _remove(path: Path, text: bytes) -> None:
+    """Remove a kubeconfig, unless another program has written to the file since."""
+    with suppress(OSError):
+        if path.read_bytes() == text:
+            path.unlink()
 
 
 def controllers(server: Server, gates: Mapping[str, bool] = EMPTY) -> tuple[Controller[Any], ...]:
@@ -227,6 +263,7 @@ def _fleet(
     boot: Bootstrap,
     authorizer: RBACAuthorizer,
     clock: Clock,
+    fence: Callable[[], bool],
     trace: Trace,
 ) -> ControllerGroup:
     files: Mapping[str, bytes] = {
@@ -241,9 +278,16 @@ def _fleet(
         user = service_account_user("kube-system", controller.service_account or controller.name, "")
         return _api(server, authorizer, user, MANAGER)
 
-    shared = _api(server, authorizer, User("system:kube-controller-manager"), MANAGER)
+    shared = _api(server, authorizer, User(MANAGER_USER), MANAGER)
     return ControllerGroup(
-        loops, shared, clock, api_of=api_of, trace=trace, files=files.__getitem__, cloud=_cloud()
+        loops,
+        shared,
+        clock,
+        api_of=api_of,
+        fence=fence,
+        trace=trace,
+        files=files.__getitem__,
+        cloud=_cloud(),
     )
 
 
@@ -277,10 +321,10 @@ def _bind_kubelets(server: Server, role: str) -> None:
 
 def _server(
     options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack, supervisor: Supervisor
-) -> tuple[Server, Bootstrap, Durable | None]:
-    """The API server, its keys, and a wait until its writes are on disk."""
+) -> tuple[Server, Bootstrap, Durable | None, str]:
+    """The API server, its keys, a wait until its writes are on disk, and the manager's name in its Lease."""
     if options.data_dir is None:
-        return Server(clock), Bootstrap.generate(clock.now), None
+        return Server(clock), Bootstrap.generate(clock.now), None, identity(clock)
     from steersman.server.storage.durable.data_dir import open_data_dir
     from steersman.server.storage.durable.errors import DataDirError
 
@@ -304,9 +348,15 @@ def _server(
         cert, key, signing = pair.cert, pair.key, keys.pem
         for name, value in (("ca.crt", cert), ("ca.key", key), ("sa.key", signing)):
             data_dir.put_blob(name, value)
+    holder = data_dir.blob("identity")
+    if holder is None:
+        # One process at a time has the directory, so a Lease held by this name is held by this process: after a crash the
+        # controllers need not wait until it has run out.
+        holder = identity(clock).encode()
+        data_dir.put_blob("identity", holder)
     boot = Bootstrap(
         CertificateAuthority(CertificatePair(cert, key), clock.now), KeySet.load(signing), clock.now
     )
     server = Server(clock, store=data_dir.store)
     data_dir.restart_ttls(server)
-    return server, boot, data_dir.log.durable
+    return server, boot, data_dir.log.durable, holder.decode()

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 from steersman.api.clock import Clock
@@ -101,11 +102,18 @@ class LeaderElection:
                 patience=self._options.shutdown_timeout or None,
                 release_on_cancel=self._release,
                 coordinated=coordinated,
+                on_new_leader=partial(self._notice, name),
                 emit=self._recorder.emit,
                 metrics=self._metrics,
             )
         except ValueError as error:
             raise UsageError(f"leader election: {error}") from None
+
+    def _notice(self, lease: str, holder: str) -> None:
+        if holder and holder != self.identity:
+            log.info(
+                "waiting: the lease %s/%s is held by %s", self._options.election.namespace, lease, holder
+            )
 
     def _candidate(self) -> Candidate:
         election = self._options.election

@@ -183,7 +183,8 @@ def _is_info(record: logging.LogRecord) -> bool:
     return record.levelno < logging.WARNING
 
 
-def _handler(stream: TextIO) -> logging.Handler:
+def handler_of(stream: TextIO) -> logging.Handler:
+    """The handler that writes to a stream, without waiting for its reader where that is possible."""
     writer = writer_of(stream)
     return LogHandler(writer) if writer is not None else logging.StreamHandler(stream)
 
@@ -191,12 +192,12 @@ def _handler(stream: TextIO) -> logging.Handler:
 def handlers(options: LoggingOptions, out: TextIO, err: TextIO) -> list[logging.Handler]:
     """The handlers that write records to the two streams."""
     if not options.split:
-        found = [_handler(err)]
+        found = [handler_of(err)]
     else:
-        info = _handler(out)
+        info = handler_of(out)
         if options.buffer > 0 and (writer := writer_of(out)) is not None:
             info = BufferedHandler(writer, options.buffer, options.flush)
-        error = _handler(err)
+        error = handler_of(err)
         # As upstream: warnings go to the info stream as JSON, and to the error stream as text.
         is_info = _is_info if options.format == "text" else lambda record: record.levelno < logging.ERROR
         info.addFilter(is_info)

@@ -12,12 +12,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from steersman.api.clock import Clock, RealClock
-from steersman.manager import logs, process
+from steersman.manager import console, logs, process
 from steersman.manager.control_plane import ControlPlaneOptions, RunningControlPlane, run_control_plane
 from steersman.manager.feature_gates import read_features
 from steersman.manager.flags import UsageError
@@ -73,6 +73,8 @@ def options(given: Given) -> ControlPlaneOptions:
         csi=values["csi"],
         dra=Devices(count=values["devices"]) if values["dra"] else None,
         command=given.command,
+        keep_kubeconfig=bool(values["kubeconfig"]),
+        quiet=values["quiet"],
     )
 
 
@@ -80,10 +82,10 @@ def main(given: Given) -> int:
     """Entry point; returns the exit code."""
     try:
         requested = options(given)
-        logs.configure(logs.LoggingOptions(verbosity=requested.verbosity))
-        if not requested.verbosity:
-            # By default only warnings: -v shows what the controllers do.
-            logging.getLogger().setLevel(logging.WARNING)
+        if requested.verbosity:
+            logs.configure(logs.LoggingOptions(verbosity=requested.verbosity))
+        else:
+            console.configure(quiet=requested.quiet)
         return _run(requested)
     except ComponentFailed as error:
         print(f"Error: {error}", file=sys.stderr)
@@ -113,25 +115,41 @@ async def _serve(options: ControlPlaneOptions, clock: Callable[[], Clock]) -> in
     async with run_control_plane(options, clock()) as running:
         took = time.perf_counter() - start
         if options.command:
-            return await _command(options.command, running, stop)
-        nodes = f"{options.nodes} nodes" if options.nodes else "no nodes"
-        controllers = f"{running.controllers} controllers" if running.controllers else "no controllers"
-        print(f"steersman is up at {running.url} with {nodes} and {controllers} ({took:.1f} s)")
-        print(f"  export KUBECONFIG={running.kubeconfig}")
-        print("  kubectl get nodes            (Ctrl-C here stops the control plane)", flush=True)
+            return await _command(options, running, stop)
+        if not options.quiet:
+            print(*_greeting(options, running, took), sep="\n", flush=True)
         signalled = asyncio.create_task(stop.wait())
         failed = asyncio.create_task(running.failed())
         await asyncio.wait((signalled, failed), return_when=asyncio.FIRST_COMPLETED)
         signalled.cancel()
         if failed.done():
-            raise failed.result()
+            raise _cause(failed.result(), options)
         failed.cancel()
-        print("stopping")
+        if not options.quiet:
+            print("stopping", flush=True)
     return 0
 
 
-async def _command(command: tuple[str, ...], running: RunningControlPlane, stop: asyncio.Event) -> int:
+def _greeting(options: ControlPlaneOptions, running: RunningControlPlane, took: float) -> Iterator[str]:
+    nodes = f"{options.nodes} nodes" if options.nodes else "no nodes"
+    controllers = f"{running.controllers} controllers" if running.controllers else "no controllers"
+    yield f"steersman is up at {running.url} with {nodes} and {controllers} ({took:.1f} s)"
+    if running.other_manager:
+        yield f"  the controllers wait: {running.other_manager} holds the Lease kube-system/kube-controller-manager"
+    yield f"  export KUBECONFIG={running.kubeconfig}"
+    yield "  kubectl get nodes            (Ctrl-C here stops the control plane)"
+
+
+def _cause(failure: ComponentFailed, options: ControlPlaneOptions) -> ComponentFailed:
+    """The failure to end with. What other components say of it while they stop is not shown, but for ``-v``."""
+    if not options.verbosity:
+        logging.getLogger().setLevel(logging.CRITICAL)
+    return failure
+
+
+async def _command(options: ControlPlaneOptions, running: RunningControlPlane, stop: asyncio.Event) -> int:
     """Run a command beside the control plane, and pass signals on to it. Raises `ComponentFailed`."""
+    command = options.command
     env = {**os.environ, "KUBECONFIG": str(running.kubeconfig)}
     try:
         child = await asyncio.create_subprocess_exec(*command, env=env)
@@ -146,6 +164,6 @@ async def _command(command: tuple[str, ...], running: RunningControlPlane, stop:
         child.terminate()
     code = await ended
     if failed.done():
-        raise failed.result()
+        raise _cause(failed.result(), options)
     failed.cancel()
     return code if code >= 0 else 128 - code

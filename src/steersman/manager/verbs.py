@@ -53,7 +53,7 @@ UP = Verb(
             "kubeconfig",
             FILE,
             "",
-            f"Path to write the administrator's kubeconfig to. By default ./{KUBECONFIG}.",
+            f"Path to write the administrator's kubeconfig to. By default ./{KUBECONFIG}, which is removed at the end.",
         ),
         flag(
             "host",
@@ -98,7 +98,8 @@ UP = Verb(
             "Features of kube-controller-manager to turn on or off, as NAME=true, with commas between them. The API "
             "server serves the kinds of those that are on.",
         ),
-        flag("v", INT, 0, "Log verbosity, from 0 to 10.", "v"),
+        flag("quiet", BOOL, False, "Print errors only.", "q"),
+        flag("v", INT, 0, "Log verbosity, from 0 to 10. With 0, what repeats is one line.", "v"),
     ),
     examples=(
         Example("steersman up", "until Ctrl-C; kubectl uses the kubeconfig that it names"),

@@ -78,13 +78,14 @@ class LeaderElector:
         patience: float | None = 10.0,
         release_on_cancel: bool = False,
         coordinated: bool = False,
+        speed: float = 1.0,
         on_new_leader: Callable[[str], None] | None = None,
         emit: Emitter | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         """``patience`` is how many seconds the work has to end, None: as long as it takes. ``coordinated``
-        leaves it to the API server who leads. ``on_new_leader`` is told of every change of the holder seen;
-        ``emit`` records events.
+        leaves it to the API server who leads. ``speed`` is how many seconds of the clock pass in one second of the
+        other candidates. ``on_new_leader`` is told of every change of the holder seen; ``emit`` records events.
         """
         if lease_duration <= renew_deadline:
             raise ValueError("leaseDuration must be greater than renewDeadline")
@@ -109,11 +110,12 @@ class LeaderElector:
         self._clock = clock
         self._namespace = namespace
         self._duration = int(lease_duration)
-        self._retry = retry_period
-        self._patience = patience
+        self._speed = speed
+        self._retry = retry_period * speed
+        self._patience = patience * speed if patience is not None else None
         # One hanging request must not use up the whole deadline.
-        self._limit = max(1.0, renew_deadline / 2)
-        self._span = min(renew_deadline, self._duration * (1 - MARGIN))
+        self._limit = max(1.0, renew_deadline / 2) * speed
+        self._span = min(renew_deadline, self._duration * (1 - MARGIN)) * speed
         self._release = release_on_cancel
         self._coordinated = coordinated
         self._on_new_leader = on_new_leader
@@ -147,7 +149,7 @@ class LeaderElector:
 
     def check(self, tolerance: float = 20.0) -> str | None:
         """The error, if this process should have stopped leading long ago and has not; None otherwise."""
-        overdue = self._clock.monotonic() - self._observed > self._duration + tolerance
+        overdue = self._clock.monotonic() - self._observed > (self._duration + tolerance) * self._speed
         if self._leading and overdue:
             return f"failed election to renew leadership on lease {self.name}"
         return None
@@ -207,7 +209,7 @@ class LeaderElector:
         within the lease duration and one retry period.
         """
         pause = self._retry * (1 - SPREAD * self._clock.random.random())
-        left = self._observed + seconds_of(self._lease) - self._clock.monotonic()
+        left = self._observed + seconds_of(self._lease) * self._speed - self._clock.monotonic()
         return min(pause, left) if self.leader and left > 0.0 else pause
 
     async def _renew(self) -> str:
@@ -297,7 +299,7 @@ class LeaderElector:
 
     def _valid(self, now: float) -> bool:
         """Whether the lease was seen to change less than its duration ago."""
-        return now < self._observed + seconds_of(self._lease)
+        return now < self._observed + seconds_of(self._lease) * self._speed
 
     @property
     def _heir(self) -> str:
