@@ -87,6 +87,29 @@ def test_a_debt_is_forgiven_after_five_minutes() -> None:
     assert book.behind(WEB) is None
 
 
+def test_a_parked_key_is_named_once_when_its_debt_is_forgiven() -> None:
+    book, _, clock = ledger()
+    book.wrote(WEB, "pods", "7")
+    deadline = book.park(WEB)
+    assert book.deadline == deadline > FORGIVEN_AFTER
+    assert book.forgiven(FORGIVEN_AFTER) == []
+    clock.elapsed = deadline
+    assert book.forgiven(deadline) == [WEB]
+    assert book.behind(WEB) is None
+    assert (book.forgiven(deadline + 1), book.deadline) == ([], None)
+
+
+def test_the_time_out_of_a_key_ends_when_it_is_decided_and_not_when_it_is_looked_at() -> None:
+    book, store, _ = ledger()
+    book.wrote(WEB, "pods", "7")
+    deadline = book.park(WEB)
+    store.reach("7")
+    assert book.behind(WEB) is None
+    assert book.deadline == deadline
+    book.unpark(WEB)
+    assert book.deadline is None
+
+
 def test_a_lost_answer_is_a_doubt_until_the_server_was_asked() -> None:
     book, store, _ = ledger()
     doubt = Doubt(PODS, "default", labels="app=web")

@@ -19,6 +19,7 @@ from steersman.intent.actions import Create
 from steersman.intent.controller import Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
 from steersman.sim.faults.requests import ErrorResponse
+from steersman.sim.faults.watches import FrozenWatch
 from steersman.sim.kubelet import KubeletSettings
 from steersman.testing import Cluster, WaitTimeout
 
@@ -383,6 +384,20 @@ def test_history_says_when_who_and_why(web: Cluster) -> None:
     assert words[-1].startswith("rests: 3 of 3 replicas updated and available (caused by ")
     assert web.history(web.get("deploy", "web")) == entries
     assert str(entries[0]) == "00:00:00.000 you: deployments default/web created"
+
+
+def test_what_rests_is_left_alone_by_the_time_out_of_writes_long_since_seen(web: Cluster) -> None:
+    web.advance(minutes=5, seconds=2)
+    assert [str(entry) for entry in web.history() if entry.at > web.now - timedelta(minutes=5)] == []
+
+
+def test_a_cache_that_never_shows_a_write_delays_its_key_for_five_minutes() -> None:
+    with Cluster(faults=[FrozenWatch("replicasets", 1200)]) as cluster:
+        begin = cluster.now
+        cluster.apply(WEB)
+        cluster.advance(minutes=6)
+        rounds = [e for e in cluster.history("Deployment", "web") if "timed out waiting" in e.description]
+        assert [round((each.at - begin).total_seconds()) for each in rounds] == [300]
 
 
 def test_history_names_kubelets_and_scheduler(web: Cluster) -> None:

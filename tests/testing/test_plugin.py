@@ -200,6 +200,21 @@ def test_a_failure_tells_its_seed_and_what_happened(pytester: pytest.Pytester) -
     brief.stdout.no_fnmatch_line("*you: configmaps*")
 
 
+def test_a_wait_that_times_out_shows_the_history_once(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_it(cluster):
+            cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+            cluster.wait_until(lambda: cluster.get("cm", "a").data, timeout=5)
+        """
+    )
+    result = pytester.runpytest(*LONER)
+    result.assert_outcomes(failed=1)
+    shown = [line for line in result.stdout.lines if line.endswith("you: configmaps default/a created")]
+    assert len(shown) == 1
+    result.stdout.fnmatch_lines(["E *last changes:*", "*- steersman -*", "seed 0 (repeat with *"])
+
+
 def test_a_random_seed_is_told_so_that_it_can_be_had_again(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(cluster): assert not cluster.list('nodes')")
     result = pytester.runpytest(*LONER, "--steersman-seed=random")

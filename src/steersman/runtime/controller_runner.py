@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Iterator, Mapping
+from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
 from steersman.api.clock import Clock
@@ -87,6 +88,9 @@ class ControllerRunner(Generic[S]):
         """Rounds in a row that ended in an unexpected exception."""
         self._renewed_timers: dict[Key, asyncio.TimerHandle] = {}
         """The timers of keys whose `Wake` is renewed by heartbeats."""
+        self._forgiveness: asyncio.TimerHandle | None = None
+        self._context = copy_context()
+        """Its timer runs in the context of the controller, not of the round that parks a key."""
         self._pool: WorkerPool | None = None
         queue.interval = 0.0
         self._unreadable: Mapping[Key, str] = {}
@@ -157,6 +161,8 @@ class ControllerRunner(Generic[S]):
             self.queue.on_unserved = None
             for silence in self._renewed_timers.values():
                 silence.cancel()
+            if self._forgiveness is not None:
+                self._forgiveness.cancel()
 
     async def _resync(self) -> None:
         """Enqueue the objects of the first watch every `Controller.resync` seconds.
@@ -218,8 +224,9 @@ class ControllerRunner(Generic[S]):
             if lagging is not None:
                 # No decision is made on a cache that does not show the key's own writes yet.
                 self._metrics.stale_skip(self.controller.name, lagging)
-                self.queue.add_after(key, self._ledger.park(key), CACHE_TIMEOUT)
+                self._forgive_at(self._ledger.park(key))
                 return
+            self._ledger.unpark(key)
             ending = await self._decide(key, steps)
         except Deposed:
             raise
@@ -248,6 +255,23 @@ class ControllerRunner(Generic[S]):
     def latency(self) -> float:
         """Seconds a write takes, as a moving average."""
         return self._shell.latency
+
+    def _forgive_at(self, deadline: float) -> None:
+        """Set the one timer that returns parked keys whose cache never catches up. Debts that are paid leave it to run out."""
+        if self._forgiveness is not None:
+            if self._forgiveness.when() <= deadline:
+                return
+            self._forgiveness.cancel()
+        loop = asyncio.get_running_loop()
+        self._forgiveness = loop.call_at(deadline, self._forgive, deadline, context=self._context)
+
+    def _forgive(self, called: float) -> None:
+        """Enqueue keys whose debt is forgiven. The loop may call a little early; the time it was asked for counts then."""
+        self._forgiveness = None
+        for key in self._ledger.forgiven(max(called, self._clock.monotonic())):
+            self.queue.add(key, CACHE_TIMEOUT)
+        if (deadline := self._ledger.deadline) is not None:
+            self._forgive_at(deadline)
 
     def _wait(self, key: Key, ending: Verdict) -> None:
         """Set the timer that a verdict asks for."""

@@ -6,7 +6,8 @@ a delete when the cache no longer shows that uid alive. A write whose answer was
 lost is a doubt: the objects it is about are read from the server, which turns the doubt into an ordinary debt.
 
 Debts are forgiven after five minutes, as upstream's expectations are, so that a watch that skips
-or a server that restarts its numbering delays a key but never stops it.
+or a server that restarts its numbering delays a key but never stops it. The time-out belongs to the debt, not to the key's
+place in the work queue: a debt that is paid takes it along.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class Ledger:
         self._clock = clock
         self._debts: dict[Key, Debt] = {}
         self._parked: dict[str, list[tuple[int, Key]]] = {resource: [] for resource in stores}
+        self._deadlines: dict[Key, float] = {}
+        """When the debts of parked keys are forgiven."""
 
     def _debt(self, key: Key) -> Debt:
         debt = self._debts.get(key)
@@ -134,18 +137,35 @@ class Ledger:
         return None
 
     def park(self, key: Key) -> float:
-        """Park a key until `caught_up` returns it; returns the seconds until its debt is forgiven."""
+        """Park a key until `caught_up` or `forgiven` returns it; returns when its debt is forgiven, in monotonic seconds."""
         debt = self._debts[key]
         for resource, revision in debt.revisions.items():
             if self._stores[resource].revision < revision:
                 heapq.heappush(self._parked[resource], (revision, key))
-        return max(0.0, debt.since + FORGIVEN_AFTER - self._clock.monotonic()) + 0.001
+        deadline = self._deadlines[key] = debt.since + FORGIVEN_AFTER + 0.001
+        return deadline
+
+    def unpark(self, key: Key) -> None:
+        """Drop the time-out of a key that is decided now."""
+        self._deadlines.pop(key, None)
 
     def caught_up(self, resource: str, revision: int) -> Iterator[Key]:
         """The parked keys that waited for a revision which the cache of a resource has now reached."""
         parked = self._parked[resource]
         while parked and parked[0][0] <= revision:
             yield heapq.heappop(parked)[1]
+
+    def forgiven(self, now: float) -> list[Key]:
+        """The parked keys whose debt is forgiven by ``now``, each once."""
+        due = [key for key, deadline in self._deadlines.items() if deadline <= now]
+        for key in due:
+            del self._deadlines[key]
+        return due
+
+    @property
+    def deadline(self) -> float | None:
+        """When the next debt of a parked key is forgiven, in monotonic seconds; None when no key is parked."""
+        return min(self._deadlines.values(), default=None)
 
     def forget(self, key: Key) -> None:
         """Drop the debt of a key whose object is gone."""

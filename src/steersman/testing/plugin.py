@@ -179,8 +179,17 @@ def pytest_runtest_makereport(
     report = yield
     made = item.stash.get(CLUSTER, None)
     if made is not None and report.when != "teardown" and report.failed:
-        report.sections.append(("steersman", _report(made, item.config.getoption("--steersman-history"))))
+        # The message of a wait that timed out ends with the history already.
+        told = call.excinfo is not None and _has_history(call.excinfo.value)
+        most = 0 if told else item.config.getoption("--steersman-history")
+        report.sections.append(("steersman", _report(made, most)))
     return report
+
+
+def _has_history(error: BaseException) -> bool:
+    from steersman.testing.waiting import WaitTimeout
+
+    return isinstance(error, WaitTimeout)
 
 
 def _report(made: Cluster, most: int) -> str:
