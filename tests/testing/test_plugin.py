@@ -261,3 +261,21 @@ def test_the_plugin_loads_nothing_before_a_test_asks_for_a_cluster() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
     assert loaded.split() == ["steersman", "steersman.testing", "steersman.testing.plugin"]
+
+
+def test_pytest_does_not_rewrite_the_assertions_of_our_modules(pytester: pytest.Pytester) -> None:
+    """It marks all modules of a distribution that has a plugin, when that is installed as a wheel."""
+    pytester.makeconftest('import pytest; pytest.register_assert_rewrite("steersman")')
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_it(cluster):
+            ours = [module for name, module in sys.modules.items() if name.startswith("steersman.")]
+            rewritten = [module.__name__ for module in ours if "Rewrit" in type(module.__loader__).__name__]
+            assert len(ours) > 100
+            # Those are loaded before the plugin can say so.
+            assert set(rewritten) <= {"steersman.testing", "steersman.testing.plugin"}
+        """
+    )
+    pytester.runpytest_subprocess(*LONER).assert_outcomes(passed=1)

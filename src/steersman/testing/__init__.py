@@ -5,6 +5,9 @@ The names here are imported when first used.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,9 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["Cluster", "Entry", "Manager", "Node", "WaitTimeout"]
 
 
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Pauses the garbage collector: of the modules that are loaded, and of the objects of a cluster that starts, none can go."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from steersman.testing import cluster
+        with without_collector():
+            from steersman.testing import cluster
 
         return getattr(cluster, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,12 +33,12 @@ from steersman.server.server import Server
 from steersman.sim.dynamicresources import Devices
 from steersman.sim.kubelet import KubeletSettings, Shape
 from steersman.sim.world import START, World
-from steersman.testing import credentials
+from steersman.testing import credentials, without_collector
 from steersman.testing.history import Entry, History
 from steersman.testing.node import Node
 from steersman.testing.objects import Objects
 from steersman.testing.process import Manager, acting, user_named
-from steersman.testing.template import Plan, authorizer, plan, template, without_collector
+from steersman.testing.template import Plan, authorizer, plan, template
 from steersman.testing.threaded import RealTimeWorld
 from steersman.testing.waiting import Wait, WaitTimeout
 

@@ -10,7 +10,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from steersman.intent.actions import FileUnreadable
-from steersman.sim.world import START
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -22,14 +21,26 @@ FLAGS = {
     "service-account-private-key-file": "sa.key",
 }
 """The file flags of a manager, with the paths that `read` knows."""
+CERTIFICATE = b"""\
+-----BEGIN CERTIFICATE-----
+MIIBQjCB6KADAgECAgEBMAoGCCqGSM49BAMCMB8xHTAbBgNVBAMMFHN0ZWVyc21h
+biBzaW11bGF0aW9uMCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAf
+MR0wGwYDVQQDDBRzdGVlcnNtYW4gc2ltdWxhdGlvbjBZMBMGByqGSM49AgEGCCqG
+SM49AwEHA0IABB7jEnyxHLJWq1qUi4Nx+f8vEempIA1tnu1cW1OmCagMinThO0oB
+4oO4Kav5/zg8I0S1BJvZ6SYkbiLv4XExXXGjEzARMA8GA1UdEwEB/wQFMAMBAf8w
+CgYIKoZIzj0EAwIDSQAwRgIhAN1xkHPymfeP9PuR5REElMCIlGl3y0M0E9hh8sAM
+q+QbAiEAy4L4ESALnbdpCyu2QC8kib+xjC/w9+8eD0H37h5d9i0=
+-----END CERTIFICATE-----
+"""
+"""The certificate of the authority whose key is ``ca.key``. Every cluster publishes it; signing one would load `cryptography`."""
 
 
 @cache
 def read(path: str) -> bytes:
-    """The content of a file. It is generated when first read, since few tests need it."""
+    """The content of a file. A key is generated when first read, since few tests need one."""
     match path:
         case "ca.crt":
-            return _certificate()
+            return CERTIFICATE
         case "ca.key" | "sa.key":
             return _pem(_key(path))
     raise FileUnreadable(f"a simulated cluster has no file {path!r}")
@@ -46,24 +57,3 @@ def _pem(key: EllipticCurvePrivateKey) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def _certificate() -> bytes:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding
-    from cryptography.x509.oid import NameOID
-
-    key = _key("ca.key")
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "steersman simulation")])
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(START.replace(year=2020))
-        .not_valid_after(START.replace(year=2120))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    )
-    return builder.sign(key, SHA256(), ecdsa_deterministic=True).public_bytes(Encoding.PEM)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import is_
@@ -30,7 +29,7 @@ from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
 from steersman.sim.world import START, World
-from steersman.testing import credentials
+from steersman.testing import credentials, without_collector
 from steersman.testing.history import History
 from steersman.testing.process import Manager, Runtime, user_named
 
@@ -221,23 +220,11 @@ def template(wanted: Plan) -> World:
     """A settled world to fork, shared by all seeds."""
     known = _templates.get(wanted.key)
     if known is None:
-        known = _templates[wanted.key] = wanted, _ready(wanted)
+        with without_collector():
+            known = _templates[wanted.key] = wanted, _ready(wanted)
         # The template lives as long as the process: the garbage collector need not visit it for every cluster.
         gc.freeze()
     return known[1]
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Pauses the garbage collector: of the thousands of objects of a cluster that starts, none can go."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _ready(wanted: Plan) -> World:
