@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steersman.intent.actions import FileUnreadable
@@ -21,17 +22,7 @@ FLAGS = {
     "service-account-private-key-file": "sa.key",
 }
 """The file flags of a manager, with the paths that `read` knows."""
-CERTIFICATE = b"""\
------BEGIN CERTIFICATE-----
-MIIBQjCB6KADAgECAgEBMAoGCCqGSM49BAMCMB8xHTAbBgNVBAMMFHN0ZWVyc21h
-biBzaW11bGF0aW9uMCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAf
-MR0wGwYDVQQDDBRzdGVlcnNtYW4gc2ltdWxhdGlvbjBZMBMGByqGSM49AgEGCCqG
-SM49AwEHA0IABB7jEnyxHLJWq1qUi4Nx+f8vEempIA1tnu1cW1OmCagMinThO0oB
-4oO4Kav5/zg8I0S1BJvZ6SYkbiLv4XExXXGjEzARMA8GA1UdEwEB/wQFMAMBAf8w
-CgYIKoZIzj0EAwIDSQAwRgIhAN1xkHPymfeP9PuR5REElMCIlGl3y0M0E9hh8sAM
-q+QbAiEAy4L4ESALnbdpCyu2QC8kib+xjC/w9+8eD0H37h5d9i0=
------END CERTIFICATE-----
-"""
+CERTIFICATE = Path(__file__).with_name("ca.crt")
 """The certificate of the authority whose key is ``ca.key``. Every cluster publishes it; signing one would load `cryptography`."""
 
 
@@ -40,7 +31,7 @@ def read(path: str) -> bytes:
     """The content of a file. A key is generated when first read, since few tests need one."""
     match path:
         case "ca.crt":
-            return CERTIFICATE
+            return CERTIFICATE.read_bytes()
         case "ca.key" | "sa.key":
             return _pem(_key(path))
     raise FileUnreadable(f"a simulated cluster has no file {path!r}")
