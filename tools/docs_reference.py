@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
@@ -73,7 +73,9 @@ def flags() -> str:
             (
                 f"`--{option.name}`",
                 _code(option.type.write(option.default)),
-                f"{option.help} Deprecated: {option.deprecated}." if option.deprecated else option.help,
+                f"{option.help} Deprecated: {option.deprecated.rstrip('.')}."
+                if option.deprecated
+                else option.help,
             )
             for option in options
         ]
@@ -101,22 +103,42 @@ def gates() -> str:
 
 def simulation() -> str:
     """The annotations that simulated nodes, storage and devices obey."""
-    rows = sorted(found_annotations())
-    return _table(("annotation", "meaning"), ((f"`{PREFIX}{name}`", text) for name, text in rows))
+    rows = (
+        (f"`{PREFIX}{name}`", each.on, each.meaning) for name, each in sorted(found_annotations().items())
+    )
+    return _table(("annotation", "on", "meaning"), rows)
 
 
-def found_annotations() -> Iterator[tuple[str, str]]:
-    """Names and meanings: of tables in docstrings of modules, and of documented constants."""
+class Annotation(NamedTuple):
+    """An annotation of the simulation: the object it belongs on, and what it does there."""
+
+    on: str
+    meaning: str
+
+
+def found_annotations() -> dict[str, Annotation]:
+    """Annotations by name: those of tables in docstrings of modules, and of documented constants, which say more."""
+    tables, constants = {}, {}
     for path in sorted((SOURCE / "sim").rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
         docstring = ast.get_docstring(tree) or ""
         if PREFIX in docstring:
-            yield from re.findall(r"^``([a-z-]+)`` +(\S.*)$", docstring, re.MULTILINE)
+            rows = re.findall(r"^``([a-z-]+)``  +(\S.*)$", docstring, re.MULTILINE)
+            tables.update({name: _annotation(text) for name, text in rows})
         for statement, after in pairwise(tree.body):
             if isinstance(statement, ast.Assign) and isinstance(after, ast.Expr):
                 name, text = _constant(statement.value), _constant(after.value)
                 if name.startswith(PREFIX) and text.startswith("An annotation of "):
-                    yield name.removeprefix(PREFIX), _text(text.removeprefix("An annotation of ")).rstrip(".")
+                    text = text.removeprefix("An annotation ")
+                    constants[name.removeprefix(PREFIX)] = _annotation(text)
+    return tables | constants
+
+
+def _annotation(text: str) -> Annotation:
+    """An annotation from ``of a Node: what it does``; without the object, it is one of a pod."""
+    match = re.fullmatch(r"of (an? [^:]+): (.*)", text, re.DOTALL)
+    on, meaning = match.groups() if match else ("a pod", text)
+    return Annotation(on, _text(meaning).rstrip("."))
 
 
 def _constant(node: ast.expr) -> str:
@@ -212,19 +234,31 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
     """A call with its parameters, one to a line where they are many."""
     signature = inspect.signature(function)
     given = [each for each in signature.parameters.values() if each.name != "self"]
-    shown = signature.replace(parameters=given)
-    line = f"{name}{shown}".replace("'", "")
+    answer = signature.return_annotation
+    end = "" if answer in (signature.empty, None, "None") else f" -> {_type(answer)}"
+    parts = list(map(_parameter, given))
+    bare = next((n for n, each in enumerate(given) if each.kind is each.KEYWORD_ONLY), None)
+    if bare is not None and not any(each.kind is each.VAR_POSITIONAL for each in given):
+        parts.insert(bare, "*")
+    line = f"{name}({', '.join(parts)}){end}"
     if len(line) <= WIDTH - 10:
         return line
-    star = "    *,\n" if any(each.kind is each.KEYWORD_ONLY for each in given) else ""
-    first = "".join(f"    {each},\n" for each in given if each.kind is not each.KEYWORD_ONLY)
-    rest = "".join(f"    {each},\n" for each in given if each.kind is each.KEYWORD_ONLY)
-    answer = (
-        ""
-        if signature.return_annotation in (signature.empty, "None")
-        else f" -> {signature.return_annotation}"
-    )
-    return f"{name}(\n{first}{star}{rest}){answer}".replace("'", "")
+    return f"{name}(\n{''.join(f'    {part},{chr(10)}' for part in parts)}){end}"
+
+
+def _parameter(given: inspect.Parameter) -> str:
+    """A parameter with its type and default; a default of many words is left out."""
+    stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(given.kind.name, "")
+    typed = "" if given.annotation is given.empty else f": {_type(given.annotation)}"
+    if given.default is given.empty:
+        return f"{stars}{given.name}{typed}"
+    shown = repr(given.default)
+    return f"{given.name}{typed} = {shown if len(shown) <= 30 else '...'}"
+
+
+def _type(annotation: object) -> str:
+    name = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return name.replace("builtins.", "").replace("'", "")
 
 
 def _fields(cls: type[Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Pictures of what the program prints, as SVG: ``python tools/pictures.py`` runs it and renews docs/images.
+"""Pictures of what the program prints, as SVG: ``./dev pictures`` runs it and renews docs/images.
 
 The colours are those that the programs write themselves (ANSI escapes), so a picture shows what a terminal shows. Each run of characters
 has its place and length in the picture, so that it looks the same in every monospaced font; no font is loaded.

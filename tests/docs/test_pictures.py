@@ -18,7 +18,7 @@ def test_the_picture_of_the_demo_shows_what_the_demo_prints(capsys: pytest.Captu
     ]
     shown = words((IMAGES / "demo.svg").read_text())
     stale = [line for line in printed if not TOOK.search(line) and re.sub(r"\s", "", line) not in shown]
-    assert stale == [], "run `python tools/pictures.py`"
+    assert stale == [], "run `./dev pictures`"
 
 
 def test_colours_and_characters_of_markup_are_kept() -> None:

@@ -68,7 +68,7 @@ def test_the_reference_names_every_verb_flag_annotation_and_method(site: Path) -
 
 
 def test_every_annotation_of_the_simulation_is_documented() -> None:
-    documented = {name for name, _ in found_annotations()}
+    documented = set(found_annotations())
     named = {
         match
         for path in (ROOT / "src" / "steersman" / "sim").rglob("*.py")

@@ -6,10 +6,10 @@ program runs forever. Annotations of the pod, all with the prefix ``sim.steersma
 
 =================  =====================================================================================
 ``runs``           how long its containers run, such as ``5``, ``90s`` or ``1h30m``; ``forever``
-``exit-code``      their exit code
+``exit-code``      the exit code of its containers
 ``never-ready``    its images cannot be pulled
 ``ready``          ``false``: it runs, but is not ready; may be changed while it runs
-``start-delay``    how long its sandbox and images take
+``start-delay``    how long its sandbox and its images take, before the first container starts
 ``ready-delay``    how long a container takes from running to ready
 ``shutdown``       how long a container takes to stop
 =================  =====================================================================================
