@@ -101,16 +101,12 @@ DIFFERENCES = (
         "nodes are simulated: there is no kubelet to ask",
     ),
     Difference(
-        "webhooks and admission policies",
+        "admission policies",
         (
-            "defaulting: webhook",
-            "defaulting: patch a webhook",
             "everything: admission policy",
             "everything: patch a admission policy",
             "everything: policy binding",
             "everything: patch a policy binding",
-            "everything: mutating webhook",
-            "everything: patch a mutating webhook",
         ),
         ("headers.Warning",),
         "who writes one is warned that it is not called",

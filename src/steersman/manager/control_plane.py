@@ -38,6 +38,7 @@ from steersman.server.auth.rbac import GROUP, RBACAuthorizer
 from steersman.server.auth.users import MASTERS, User, authenticated, service_account_user
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
+from steersman.server.calls import WebhookAddresses
 from steersman.server.local import LocalApi
 from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
@@ -105,6 +106,8 @@ class ControlPlaneOptions:
     csi: bool = False
     dra: Devices | None = None
     """The simulated devices of each node; None: ResourceClaims are not allocated."""
+    webhook_addresses: Mapping[str, str] = field(default_factory=dict)
+    """The addresses of Services that webhooks and APIServices name."""
     command: tuple[str, ...] = ()
     keep_kubeconfig: bool = True
     """Whether the kubeconfig stays when the control plane ends."""
@@ -143,6 +146,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     supervisor = Supervisor()
     server, boot, durable, manager = _server(options, clock, stack, supervisor)
     server.registry.enable(gate for gate, on in options.gates.items() if on)
+    server.webhook_addresses = WebhookAddresses(options.webhook_addresses)
     loops = controllers(server, options.gates) if options.controllers else ()
     without = () if any(each.name == TAINT_REMOVER for each in loops) else ("TaintNodesByCondition",)
     authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert, disabled_plugins=without)

@@ -24,6 +24,7 @@ from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import ComponentFailed
 from steersman.manager.verb import Given, parse
 from steersman.manager.verbs import KUBECONFIG, UP
+from steersman.server.calls import parse_webhook_address
 from steersman.sim.dynamicresources import MAX_DEVICES, Devices
 from steersman.sim.scaled_clock import ScaledClock, ScaledLoop
 
@@ -58,6 +59,10 @@ def options(given: Given) -> ControlPlaneOptions:
             f"--max-connections must be more than --max-watches ({values['max-watches']}), "
             f"but got {values['max-connections']}"
         )
+    try:
+        addresses = dict(map(parse_webhook_address, values["webhook-address"]))
+    except ValueError as error:
+        raise UsageError(f"--webhook-address: {error}") from None
     return ControlPlaneOptions(
         kubeconfig=Path(values["kubeconfig"] or KUBECONFIG).absolute(),
         host=values["host"],
@@ -72,6 +77,7 @@ def options(given: Given) -> ControlPlaneOptions:
         gates=read_features({**values, "emulated-version": (), "min-compatibility-version": ()}).overrides(),
         csi=values["csi"],
         dra=Devices(count=values["devices"]) if values["dra"] else None,
+        webhook_addresses=addresses,
         command=given.command,
         keep_kubeconfig=bool(values["kubeconfig"]),
         quiet=values["quiet"],

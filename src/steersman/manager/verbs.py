@@ -92,6 +92,13 @@ UP = Verb(
             "Number of watches over HTTP. Others are refused with 429 (Too Many Requests).",
         ),
         flag(
+            "webhook-address",
+            STRINGS,
+            (),
+            "Address of a Service that webhooks or APIServices name, as NAMESPACE/NAME[:PORT]=127.0.0.1:9443. Services "
+            "have no network here. Repeat the flag, or write commas between them.",
+        ),
+        flag(
             "feature-gates",
             GATES,
             (),

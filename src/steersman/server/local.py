@@ -8,6 +8,7 @@ other tasks run between any two requests of a client, as they would over a netwo
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -28,7 +29,8 @@ from steersman.server.registry.resources import Resource
 from steersman.server.rest.listing import get, list_objects
 from steersman.server.rest.patch import MERGE
 from steersman.server.rest.perform import body_type, perform
-from steersman.server.rest.request import ListOptions, Request
+from steersman.server.rest.request import ListOptions, Request, Result
+from steersman.server.rest.restart import restartable
 from steersman.server.rest.selection import select
 from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, connect, get_scale
 from steersman.server.rest.watch import watch
@@ -145,12 +147,16 @@ class LocalApi:
 
     # -- writing ------------------------------------------------------------------------------
 
+    async def _perform(self, request: Request, body: Any = None) -> Result:
+        """Carries out a write; only one that webhooks match waits for anything."""
+        return await restartable(self.server, partial(perform, self.server, request, body))
+
     async def create(self, kind: Kind[T], namespace: str, body: object) -> T:
         await turn()
         resource = self.server.registry.of(kind)
         obj = _body(resource, body)
         request = Request(self.user, "create", resource, namespace, field_manager=self.manager)
-        created = perform(self.server, request, obj).obj
+        created = (await self._perform(request, obj)).obj
         # A Binding is answered with a Status.
         return created if isinstance(created, dict) else _answer(kind, resource, created)  # type: ignore[return-value]
 
@@ -168,7 +174,7 @@ class LocalApi:
         request = Request(
             self.user, "update", resource, namespace, name, subresource, field_manager=self.manager
         )
-        return _answer(kind, resource, perform(self.server, request, obj).obj)
+        return _answer(kind, resource, (await self._perform(request, obj)).obj)
 
     async def patch(
         self,
@@ -198,7 +204,7 @@ class LocalApi:
             patch_type=content_type,
             force=force,
         )
-        patched = perform(self.server, request, body).obj
+        patched = (await self._perform(request, body)).obj
         if subresource == "scale":
             return to_document("autoscaling/v1", "Scale", patched)  # type: ignore[return-value]
         return _answer(kind, resource, patched)
@@ -218,7 +224,7 @@ class LocalApi:
         resource = self.server.registry.of(kind)
         options = DeletionOptions(uid, resource_version, propagation, grace)
         namespace = _scope(resource, namespace)
-        perform(self.server, Request(self.user, "delete", resource, namespace, name, deletion=options))
+        await self._perform(Request(self.user, "delete", resource, namespace, name, deletion=options))
 
     async def delete_collection(
         self,
@@ -239,7 +245,7 @@ class LocalApi:
             list_options=ListOptions(label_selector, field_selector),
             deletion=DeletionOptions(propagation=propagation),
         )
-        perform(self.server, request)
+        await self._perform(request)
 
     async def subresource(
         self,
@@ -264,7 +270,7 @@ class LocalApi:
                 return to_document("autoscaling/v1", "Scale", get_scale(self.server, request))
             return to_document(resource.api_version, resource.kind, get(self.server, request))
         type_, group, version, form = body_type(resource, subresource)
-        result = perform(self.server, request, to_struct(type_, body or {})).obj
+        result = (await self._perform(request, to_struct(type_, body or {}))).obj
         if isinstance(result, Mapping):
             return dict(result)
         return to_document(f"{group}/{version}" if group else version, form, result)

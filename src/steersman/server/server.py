@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -17,6 +18,8 @@ from steersman.api.clock import Clock
 from steersman.server import status_errors
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.auth.users import User
+from steersman.server.calls import Answers, Outgoing, WebhookAddresses
+from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.object_meta import new_uid
 from steersman.server.registry.resources import Registry, Resource
 from steersman.server.storage.store import Store, Table, object_key
@@ -34,6 +37,40 @@ MANAGER = "kube-apiserver"
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
+class RequestOptions(Protocol):
+    """The options of a request that admission shows to webhooks and policies."""
+
+    @property
+    def verb(self) -> str: ...
+    @property
+    def requested(self) -> Resource | None: ...
+    @property
+    def dry_run(self) -> bool: ...
+    @property
+    def named_manager(self) -> str: ...
+    @property
+    def field_validation(self) -> str: ...
+    @property
+    def force(self) -> bool: ...
+    @property
+    def patch_type(self) -> str: ...
+    @property
+    def deletion(self) -> DeletionOptions: ...
+
+
+class ObjectView(NamedTuple):
+    """How a subresource shows an object to admission: the scale of a workload."""
+
+    group: str
+    version: str
+    kind: str
+    type: type[Any]
+    read: Callable[[Any], Any]
+    """Makes the view of an object."""
+    write: Callable[[Any, Any], Any]
+    """The object with a changed view."""
+
+
 class AdmissionAttributes(NamedTuple):
     """A request as admission sees it."""
 
@@ -47,6 +84,15 @@ class AdmissionAttributes(NamedTuple):
     old: Any
     """The existing object; None for a creation."""
     user: User
+    options: RequestOptions | None = None
+    """The request itself; None for what the server does of its own accord."""
+    owners: Any = None
+    """The ``managedFields`` that the object will have; None where they are its own."""
+    view: ObjectView | None = None
+    """How the object is shown; None as it is."""
+    answers: Answers | None = None
+    """The answers of webhooks; None before the first one is asked."""
+    dry_run: bool = False
 
 
 BeforeWrite: TypeAlias = Callable[[], None]
@@ -78,6 +124,9 @@ Extension: TypeAlias = Callable[["Server"], object]
 class Server:
     """An API server without a socket."""
 
+    dry_run = False
+    """Whether writes are discarded."""
+
     def __init__(self, clock: Clock, *, store: Store | None = None, names: Random | None = None) -> None:
         """``names`` is the source of generated names and uids; the clock's randomness by default."""
         self.clock = clock
@@ -91,6 +140,12 @@ class Server:
         """Decides what users may do; None where every request is allowed."""
         self.token_issuer: TokenIssuer | None = None
         """Issues the tokens of ServiceAccounts; None where there are no TokenRequests."""
+        self.outgoing: Outgoing | None = None
+        """The client for calls to webhooks; None where none can be called."""
+        self.webhook_addresses = WebhookAddresses()
+        """Where the webhooks of Services are served."""
+        self.answers: Answers | None = None
+        """The answers of webhooks that the request under way has; None for one that has asked none."""
         self.reactions: dict[str, Reaction] = {}
         """By resource id: what the server does when one of its objects was written or removed."""
         self._extensions: tuple[Extension, ...] = ()
@@ -101,10 +156,24 @@ class Server:
     @property
     def names(self) -> Random:
         """The source of generated names and uids."""
+        if self.answers is not None:
+            return self.answers.random
         return self._names or self.clock.random
+
+    @contextmanager
+    def answering(self, answers: Answers) -> Iterator[None]:
+        """Carries out one run of a request that asks webhooks: with the answers, draws and time of its earlier runs."""
+        answers.begin()
+        self.answers = answers
+        try:
+            yield
+        finally:
+            self.answers = None
 
     def now(self) -> datetime:
         """The time as it is written into objects: in whole seconds."""
+        if self.answers is not None:
+            return self.answers.now
         now = self.clock.now()
         return now.replace(microsecond=0) if now.microsecond else now
 
@@ -123,6 +192,7 @@ class Server:
         """A server with the same state that goes on separately. Only what extends the server is taken along."""
         fork = Server(clock or self.clock, store=self.store.fork(), names=names or self._names)
         fork.registry = self.registry.fork()
+        fork.outgoing, fork.webhook_addresses = self.outgoing, self.webhook_addresses
         fork._expiries = {name: deque(due) for name, due in self._expiries.items()}
         for extension in self._extensions:
             fork.extend(extension)
@@ -215,12 +285,29 @@ class Server:
         obj: Any,
         old: Any,
         user: User,
+        options: RequestOptions | None = None,
+        owners: Any = None,
+        view: ObjectView | None = None,
     ) -> Any:
         """Run mutating admission; returns the object as it may be stored."""
         if self.admission is None:
             return obj
         return self.admission.mutate(
-            AdmissionAttributes(operation, resource, subresource, namespace, name, obj, old, user)
+            AdmissionAttributes(
+                operation,
+                resource,
+                subresource,
+                namespace,
+                name,
+                obj,
+                old,
+                user,
+                options,
+                owners,
+                view,
+                self.answers,
+                self.dry_run,
+            )
         )
 
     def validate(
@@ -233,12 +320,29 @@ class Server:
         obj: Any,
         old: Any,
         user: User,
+        options: RequestOptions | None = None,
+        owners: Any = None,
+        view: ObjectView | None = None,
     ) -> BeforeWrite | None:
         """Run validating admission; returns a function to call right before the object is written."""
         if self.admission is None:
             return None
         return self.admission.validate(
-            AdmissionAttributes(operation, resource, subresource, namespace, name, obj, old, user)
+            AdmissionAttributes(
+                operation,
+                resource,
+                subresource,
+                namespace,
+                name,
+                obj,
+                old,
+                user,
+                options,
+                owners,
+                view,
+                self.answers,
+                self.dry_run,
+            )
         )
 
     # -- objects with a TTL -------------------------------------------------------------------

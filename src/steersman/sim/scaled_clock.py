@@ -49,6 +49,11 @@ class ScaledLoop(asyncio.SelectorEventLoop):
             self.close()
             raise ValueError(f"speed must be more than 0, not {speed:g}")
 
+    @property
+    def speed(self) -> float:
+        """The loop's seconds in one of real time."""
+        return self._speed
+
     def time(self) -> float:
         return super().time() * self._speed
 

@@ -32,6 +32,7 @@ from steersman.server import admission, crd
 from steersman.server.admission import Plugins
 from steersman.server.auth.users import AUTHENTICATED, MASTERS, User
 from steersman.server.bootstrap_objects import create_bootstrap_objects
+from steersman.server.http.webhook_client import BlockingWebhookClient
 from steersman.server.local import LocalApi
 from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
@@ -98,6 +99,7 @@ class World:
         """
         self._begin(seed, _RandomStreams.of(seed), start, shuffle, journal)
         self.server = Server(self, store=store, names=self._chance.names)
+        self.server.outgoing = BlockingWebhookClient()
         self._settle_in()
         self.server.extend(plugins or admission.standalone())
         self.server.extend(crd.install)

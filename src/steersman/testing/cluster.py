@@ -28,6 +28,7 @@ from steersman.client.api import Api
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
 from steersman.server.auth.users import AUTHENTICATED, MASTERS, User, service_account_username
+from steersman.server.calls import WebhookAddresses
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim.dynamicresources import Devices
@@ -84,6 +85,7 @@ class Cluster(Objects):
         cloud: CloudProvider | None = None,
         csi: bool = False,
         dra: Devices | bool = False,
+        webhooks: Mapping[str, str | Callable[[Any], Any]] | None = None,
     ) -> None:
         """``nodes`` is their number or their names; ``controllers`` the controllers to run, or their names. ``faults`` are
         injected between the manager and the server. ``write_latency`` is how many seconds each write of a controller takes at
@@ -92,7 +94,9 @@ class Cluster(Objects):
         ``settings`` is the timing of the kubelets, ``shape`` the properties of the nodes. ``cloud``
         is the cloud provider, which outlives the manager; by default, load balancers get addresses from a pool. ``csi`` adds
         a simulated CSI driver, whose StorageClass is ``csi-sim``. ``dra`` gives nodes simulated devices, of the DeviceClass
-        ``simulated``, and allocates ResourceClaims, which are ignored otherwise.
+        ``simulated``, and allocates ResourceClaims, which are ignored otherwise. ``webhooks`` is where Services are served that
+        webhooks name: ``{"shop/checker": "127.0.0.1:9443"}``, or a Python function in place of the address, which is given the
+        review and returns its response: ``{"shop/checker:443/validate": lambda review: {"allowed": True}}``.
         """
         made = plan(
             nodes,
@@ -108,7 +112,9 @@ class Cluster(Objects):
             csi=csi,
             dra=dra,
         )
-        self._begin(made, template(made).fork(seed), (*_latency(write_latency), *faults), None)
+        world = template(made).fork(seed)
+        world.server.webhook_addresses = WebhookAddresses(webhooks)
+        self._begin(made, world, (*_latency(write_latency), *faults), None)
 
     def _begin(self, made: Plan, world: World, faults: tuple[Fault, ...], before: History | None) -> None:
         self.plan = made

@@ -37,7 +37,7 @@ CLUSTER: pytest.StashKey[Cluster] = pytest.StashKey()
 CHOSEN: pytest.StashKey[int] = pytest.StashKey()
 """The seed given on the command line."""
 MARKER = (
-    "cluster(seed=0, nodes=3, controllers=..., faults=(), write_latency=None, shuffle=False, serve=False, speed=1.0, ...): "
+    "cluster(seed=0, nodes=3, controllers=..., faults=(), write_latency=None, shuffle=False, webhooks={}, serve=False, speed=1.0, ...): "
     "arguments of the fixture `cluster`, which are those of steersman.testing.Cluster. With serve=True the cluster is served over HTTPS, in "
     "real time or `speed` times as fast."
 )

@@ -28,6 +28,7 @@ class Serving:
         wall = datetime.now(UTC)
         # Certificates are checked by real time, and time never goes back.
         self.runtime = RealTimeWorld(world.seed, world.server.store.fork(), max(wall, world.now()), speed)
+        self._addresses = world.server.webhook_addresses
         self._folder = tempfile.TemporaryDirectory(prefix="steersman-")
         self._boot = Bootstrap.generate(lambda: datetime.now(UTC))
         self.url = self.runtime.run(self._open(plan))
@@ -38,6 +39,7 @@ class Serving:
 
     async def _open(self, plan: Plan) -> str:
         server = self.runtime.server
+        server.webhook_addresses = self._addresses
         server.renew(server.registry.find(*TIMED))
         authority = self._boot.authority.pair.cert
         self.authorizer = bootstrap_server(server, client_ca=authority, disabled_plugins=plan.missing)

@@ -88,6 +88,8 @@ def test_admission_may_change_then_refuse_and_takes_note_only_of_what_is_done(se
 
     class Labelling:
         def mutate(self, request: AdmissionAttributes) -> Any:
+            if request.obj is None:
+                return None
             meta = request.obj.metadata
             return ConfigMap(
                 metadata=ObjectMeta(name=meta.name, labels={"seen": "yes"}), data=request.obj.data

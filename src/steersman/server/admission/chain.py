@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from steersman.server.admission.ip_address_repair import IPAddressRepair
 from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin, PodPlugin, forbidden_error
@@ -20,6 +20,14 @@ from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes, BeforeWrite, Reaction, Server
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
+
+if TYPE_CHECKING:
+    from steersman.server.admission.webhooks import WebhookAdmission
+
+WEBHOOK_TABLES = (
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+)
 
 
 class StoreListers:
@@ -110,6 +118,12 @@ class Chain:
         )
         self._mutators: dict[tuple[str, str], tuple[Plugin, ...]] = {}
         self._validators: dict[tuple[str, str], tuple[Plugin, ...]] = {}
+        self._server = server
+        self._webhooks: WebhookAdmission | None = None
+        """None while there is no webhook configuration, which is always in most servers."""
+        for name in WEBHOOK_TABLES:
+            self._load_webhooks(name)
+            _react(server, name, lambda obj, name=name: self._load_webhooks(name))  # type: ignore[misc]
         for name in read:
             _react(server, name, self._invalidate_on_change(name))
         for service in server.store.table("services").select(Selection()):
@@ -133,12 +147,31 @@ class Chain:
 
         return changed
 
+    def _load_webhooks(self, table: str) -> None:
+        """Follows the webhook configurations. The module is imported when there is one."""
+        if self._webhooks is not None:
+            self._webhooks.changed(table)
+        elif len(self._server.store.table(table)):
+            from steersman.server.admission.webhooks import WebhookAdmission
+
+            self._webhooks = WebhookAdmission(self._server, self.listers)
+
     # -- admission ----------------------------------------------------------------------------
 
     def mutate(self, request: AdmissionAttributes) -> Any:
+        webhooks = self._webhooks
+        if webhooks is None or not webhooks.mutating:
+            return self._run_mutators(request, late=None)
+        obj = webhooks.mutate(request, partial(self._run_mutators, late=False))
+        return self._run_mutators(request._replace(obj=obj), late=True)
+
+    def _run_mutators(self, request: AdmissionAttributes, late: bool | None) -> Any:
+        """Runs the built-in plugins: those before (False) or after (True) the webhooks, or all of them."""
         resource, subresource = request.resource, request.subresource
+        if request.operation in ("DELETE", "CONNECT"):
+            return request.obj
         if resource.id == "pods" and not subresource and request.operation == "CREATE":
-            return self._templates.mutate(request)
+            return request.obj if late else self._templates.mutate(request)
         key = (resource.id, subresource)
         plugins = self._mutators.get(key)
         if plugins is None:
@@ -149,16 +182,28 @@ class Chain:
             return request.obj
         try:
             for plugin in plugins:
-                request = request._replace(obj=plugin.mutate(request, self.listers))
+                if late is None or plugin.late is late:
+                    request = request._replace(obj=plugin.mutate(request, self.listers))
         except AdmissionDenied as refused:
             raise forbidden_error(request, str(refused)) from None
         return request.obj
 
     def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
+        webhooks = self._webhooks
+        if webhooks is None or not webhooks.validating:
+            return self._run_validators(request, late=None)
+        early = self._run_validators(request, late=False)
+        webhooks.validate(request)
+        late = self._run_validators(request, late=True)
+        both = [each for each in (early, late) if each is not None]
+        return partial(_run_all, both) if both else None
+
+    def _run_validators(self, request: AdmissionAttributes, late: bool | None) -> BeforeWrite | None:
+        """Runs the built-in plugins: those before (False) or after (True) the webhooks, or all of them."""
         resource, subresource = request.resource, request.subresource
-        if request.operation == "DELETE":
+        if request.operation in ("DELETE", "CONNECT"):
             return None
-        if resource.id == "pods" and not subresource and request.operation == "CREATE":
+        if resource.id == "pods" and not subresource and request.operation == "CREATE" and not late:
             self._templates.validate(request)
         key = (resource.id, subresource)
         plugins = self._validators.get(key)
@@ -169,6 +214,8 @@ class Chain:
         before_writes: list[BeforeWrite] = []
         try:
             for plugin in plugins:
+                if late is not None and plugin.late is not late:
+                    continue
                 before_write = plugin.validate(request, self.listers)
                 if before_write is not None:
                     before_writes.append(before_write)
@@ -209,13 +256,9 @@ def _react(server: Server, resource: str, reaction: Reaction) -> None:
     server.reactions[resource] = reaction if before is None else both
 
 
-# -- webhooks and policies --------------------------------------------------------------------
+# -- policies --------------------------------------------------------------------
 
 ADMISSION_GROUP = "admissionregistration.k8s.io"
-_WEBHOOKS = {
-    "mutatingwebhookconfigurations": "no request is sent to its webhooks, so nothing they would change is changed",
-    "validatingwebhookconfigurations": "no request is sent to its webhooks, so nothing they would refuse is refused",
-}
 _POLICIES = {
     "mutatingadmissionpolicies": "nothing it would change is changed",
     "mutatingadmissionpolicybindings": "nothing its policy would change is changed",
@@ -224,10 +267,10 @@ _POLICIES = {
 }
 
 
-class WebhookWarnings(Plugin):
-    """Warns that webhook configurations and admission policies are stored but not evaluated."""
+class PolicyWarnings(Plugin):
+    """Warns that admission policies are stored but not evaluated."""
 
-    name: ClassVar[str] = "WebhookWarnings"
+    name: ClassVar[str] = "PolicyWarnings"
 
     def warn(self, request: AdmissionAttributes, listers: Listers) -> tuple[str, ...]:
         resource = request.resource
@@ -238,5 +281,5 @@ class WebhookWarnings(Plugin):
 
 def warnings(plural: str, kind: str, name: str) -> tuple[str, ...]:
     """The warnings for an object of the group admissionregistration.k8s.io."""
-    what = _WEBHOOKS.get(plural) or _POLICIES.get(plural)
+    what = _POLICIES.get(plural)
     return (f'{kind} "{name}" is stored but not evaluated by this server: {what}',) if what else ()

@@ -68,6 +68,8 @@ class Plugin:
     """The resources whose objects it validates."""
     subresources: ClassVar[tuple[str, ...]] = ("",)
     """The subresources it handles; ``""`` is the object itself."""
+    late: ClassVar[bool] = False
+    """Whether it runs after webhooks. Upstream allocates addresses and charges quotas once all others have admitted."""
     reads: ClassVar[tuple[str, ...]] = ()
     """The resources its decisions depend on: a change of one invalidates cached decisions."""
 

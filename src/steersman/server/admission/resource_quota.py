@@ -34,6 +34,7 @@ class ResourceQuota(Plugin):
     """Checks and charges the quotas of a namespace."""
 
     name: ClassVar[str] = "ResourceQuota"
+    late: ClassVar[bool] = True
     validates: ClassVar[tuple[str, ...]] = ("*",)
     subresources: ClassVar[tuple[str, ...]] = ("", "status", "resize")
     reads: ClassVar[tuple[str, ...]] = (QUOTAS,)

@@ -53,6 +53,7 @@ class ServiceAllocation(Plugin):
     last_port: int = LAST_PORT
 
     name: ClassVar[str] = "Services"
+    late: ClassVar[bool] = True
     mutates: ClassVar[tuple[str, ...]] = ("services",)
     reads: ClassVar[tuple[str, ...]] = (SERVICECIDRS,)
 

@@ -9,6 +9,7 @@ handlers                           get, list, create, update, patch, delete and 
 watch watch_registry               watches, as streams of JSON lines; bookmarks and timeouts
 nonresource discovery_cache        discovery, OpenAPI, version, health
 responses encoding                 objects, lists, tables and errors, as JSON or YAML
+webhook_client                     calls to webhooks
 metrics                            ``/metrics``
 =================================  ====================================================================
 

@@ -49,7 +49,9 @@ from steersman.server.http.responses import (
 )
 from steersman.server.http.watch import handle_watch
 from steersman.server.http.watch_registry import WatchRegistry
+from steersman.server.http.webhook_client import WebhookClient
 from steersman.server.registry.resources import Resource
+from steersman.server.rest.restart import restartable
 from steersman.server.rest.subresources import KUBELET_SUBRESOURCES
 from steersman.server.server import Server
 
@@ -92,6 +94,8 @@ async def serve(
         openid or {},
         durable=durable,
     )
+    if server.outgoing is None:
+        server.outgoing = state.webhook_client = WebhookClient()
     api_server = ApiServer(state, host, secure=tls is not None, limits=limits)
     try:
         await api_server.open(port, tls)
@@ -139,6 +143,8 @@ class ApiServer:
         self._listener = None
         self.state.watches.close()
         await self._http.shutdown(_GRACE)
+        if self.state.webhook_client is not None:
+            await self.state.webhook_client.close()
         self.state.discovery.close()
 
     async def __aenter__(self) -> ApiServer:
@@ -287,7 +293,17 @@ class ApiServer:
             return handle_get(ctx, resource)
         if info.subresource and not is_served(resource, info.subresource):
             return routing_error(404)
-        return handle_write(ctx, resource, body)
+        return await self._write(ctx, resource, body)
+
+    async def _write(self, ctx: Context, resource: Resource, body: bytes) -> Response:
+        """Carries out a write; again for each webhook that it must wait for."""
+        known = len(ctx.warnings)
+
+        def run() -> Response:
+            del ctx.warnings[known:]
+            return handle_write(ctx, resource, body)
+
+        return await restartable(ctx.server, run, ctx.warnings)
 
     def _find(self, ctx: Context) -> Resource | Response:
         """The resource of a request that serves its verb, or the 404 or 405."""

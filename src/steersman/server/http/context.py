@@ -33,6 +33,7 @@ from steersman.server.http.metrics import Metrics
 from steersman.server.http.request_body import FieldChecks
 from steersman.server.http.request_info import RequestInfo
 from steersman.server.http.watch_registry import WatchRegistry
+from steersman.server.http.webhook_client import WebhookClient
 from steersman.server.server import Server
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class AppState(msgspec.Struct, eq=False):
     """Host and port where clients reach this server: ``127.0.0.1:6443``."""
     durable: Callable[[], Awaitable[None]] | None = None
     """Awaited before a write is acknowledged: returns once the write is on disk."""
+    webhook_client: WebhookClient | None = None
+    """The client for calls to webhooks; None where the server came with another."""
     heavy: HeavyRequests = field(default_factory=HeavyRequests)
     encoded: EncodingCache = field(default_factory=EncodingCache)
     protobuf: ProtobufEncoder | None = None

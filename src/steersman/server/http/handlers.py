@@ -209,6 +209,7 @@ def _write_request(ctx: Context, resource: Resource, options: WriteOptions, patc
         patch_type,
         bool(options.force),
         options.field_validation,
+        named_manager=options.field_manager,
     )
 
 

@@ -46,6 +46,8 @@ class Resource(msgspec.Struct, frozen=True, eq=False):
     """Converts a stored object to this version; None if they are the same."""
     store: Callable[[Any], Any] | None = None
     """Converts an object of this version to the stored one; None if they are the same."""
+    convert: Callable[[Any, Resource], Any] | None = None
+    """Converts an object of this version to another version of the same resource; None if ``store`` and ``serve`` do."""
     verbs: tuple[str, ...] | None = None
     """The supported verbs; None if the generated table or the CustomResourceDefinition decides."""
     table: str = ""

@@ -42,11 +42,15 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
         stored = resource.store(obj)
         if owners is None:
             owners = field_manager_for(resource).created(resource.serve(stored), request.field_manager, now)
-        return resource.serve(create(server, replace(request, resource=resource.hub), stored, owners))
+        hub = replace(request, resource=resource.hub, requested=resource)
+        return resource.serve(create(server, hub, stored, owners))
     if owners is None:
         owners = field_manager_for(resource, request.subresource).created(obj, request.field_manager, now)
     if server.admission:
-        obj = server.admit("CREATE", resource, "", namespace, given.name, obj, None, request.user)
+        obj = server.admit(
+            "CREATE", resource, "", namespace, given.name, obj, None, request.user, request, owners
+        )
+        _namespace(resource, namespace, obj.metadata.namespace)
     authorize_grant(server, request, obj)
     given = obj.metadata
     name, key = _name(server, resource, namespace, given.name, given.generateName)
@@ -68,13 +72,25 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
     if given.resourceVersion:
         raise ServerError("resourceVersion should not be set on objects to be created")
     authorize_create(server, request)
-    settle = server.validate("CREATE", resource, "", namespace, name, obj, None, request.user)
+    settle = server.validate(
+        "CREATE", resource, "", namespace, name, obj, None, request.user, request, owners
+    )
     existing = server.table(resource).get(key)
     if existing is not None:
         raise _exists(resource, name, bool(given.generateName and not given.name), existing)
     if settle is not None:
         settle()
     return server.write(resource, key, obj, owners)
+
+
+def admit_body(server: Server, request: Request, resource: Resource, name: str, body: Any) -> Any:
+    """Admits the body of a request that is answered and not stored: a review, a Binding, an Eviction."""
+    if server.admission is None:
+        return body
+    subresource, namespace, user = request.subresource, request.namespace, request.user
+    body = server.admit("CREATE", resource, subresource, namespace, name, body, None, user, request)
+    server.validate("CREATE", resource, subresource, namespace, name, body, None, user, request)
+    return body
 
 
 def create_as_server(server: Server, resource: Resource, namespace: str, obj: Any) -> Any:

@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from steersman.api.errors import NotFound
+from steersman.api.errors import ApiError, NotFound
 from steersman.server import status_errors
 from steersman.server.admission import namespace_lifecycle
+from steersman.server.calls import Call, CallNeeded
 from steersman.server.registry import graceful_deletion, object_meta
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.resources import Resource
@@ -22,12 +23,27 @@ from steersman.server.storage.store import object_key
 
 def delete(server: Server, request: Request) -> Result:
     """Deletes an object, or marks it for deletion where finalizers or a grace period must be waited for."""
-    resource, namespace, name = request.resource, request.namespace, request.name
-    options = request.deletion
+    resource, namespace, name, options = request.resource, request.namespace, request.name, request.deletion
     namespace_lifecycle.deleting(resource, name)
     obj = server.get(resource, namespace, name)
     check_preconditions(resource, obj, options)
-    server.validate("DELETE", resource, "", namespace, name, None, obj, request.user)
+    admit_deletion(server, request, obj)
+    return delete_admitted(server, request, obj)
+
+
+def admit_deletion(server: Server, request: Request, obj: Any) -> None:
+    """Refuses a deletion that admission refuses. That of a collection has no name, as upstream."""
+    if server.admission is None:
+        return
+    resource, namespace, name = request.resource, request.namespace, request.name
+    server.admit("DELETE", resource, "", namespace, name, None, obj, request.user, request)
+    server.validate("DELETE", resource, "", namespace, name, None, obj, request.user, request)
+
+
+def delete_admitted(server: Server, request: Request, obj: Any) -> Result:
+    """Deletes an object past admission."""
+    resource, namespace, name = request.resource, request.namespace, request.name
+    options = request.deletion
     key, now = object_key(namespace, name), server.now()
     if resource.id == "namespaces":
         if obj.metadata.deletionTimestamp is None:
@@ -85,10 +101,37 @@ def delete_collection(server: Server, request: Request) -> Page:
     if resource.namespaced and not request.namespace:
         raise status_errors.unsupported(resource.group, resource.plural, "deletecollection")
     found = list(server.table(resource).select(select_requested(request)))
-    for obj in found:
+    admitted, refusal = _admit_all(server, request, found)
+    for obj in admitted:
         meta = obj.metadata
+        one = replace(request, namespace=meta.namespace, name=meta.name)
+        namespace_lifecycle.deleting(resource, meta.name)
         try:
-            delete(server, replace(request, namespace=meta.namespace, name=meta.name))
+            current = server.get(resource, meta.namespace, meta.name)
         except NotFound:
             continue
+        check_preconditions(resource, current, request.deletion)
+        delete_admitted(server, one, current)
+    if refusal is not None:
+        raise refusal
     return Page(found, server.store.revision)
+
+
+def _admit_all(server: Server, request: Request, found: list[Any]) -> tuple[list[Any], ApiError | None]:
+    """The objects up to the first whose deletion is refused, and the refusal. All webhooks are asked before any deletion."""
+    calls: list[Call] = []
+    for index, obj in enumerate(found):
+        try:
+            served = obj if request.resource.serve is None else request.resource.serve(obj)
+            admit_deletion(server, request, served)
+        except CallNeeded as needed:
+            if server.answers is None:
+                raise
+            calls += needed.calls
+        except ApiError as error:
+            if not calls:
+                return found[:index], error
+            break
+    if calls:
+        raise CallNeeded(calls)
+    return found, None

@@ -16,6 +16,8 @@ from steersman.server.server import BeforeWrite, Server
 class DryRunServer(Server):
     """A server on the state of another that stores nothing."""
 
+    dry_run = True
+
     def __init__(self, server: Server) -> None:
         # Everything else is shared, also what extensions have added.
         vars(self).update(vars(server))

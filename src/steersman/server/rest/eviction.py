@@ -16,7 +16,8 @@ from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.pod import set_condition
-from steersman.server.rest.delete import check_preconditions, delete
+from steersman.server.rest.create import admit_body
+from steersman.server.rest.delete import check_preconditions, delete_admitted
 from steersman.server.rest.request import Request
 from steersman.server.server import Server
 from steersman.server.storage.watch import Selection
@@ -32,6 +33,7 @@ def evict(server: Server, request: Request, eviction: Eviction) -> Mapping[str, 
     pods, options = request.resource, _deletion(eviction)
     pod: Pod = server.get(pods, namespace, name)
     check_preconditions(pods, pod, options)
+    admit_body(server, request, pods, name, eviction)
     if pod.status.phase not in ("Succeeded", "Failed", "Pending") and pod.metadata.deletionTimestamp is None:
         _spend_disruption(server, pod)
     target = PodCondition(
@@ -50,7 +52,8 @@ def evict(server: Server, request: Request, eviction: Eviction) -> Mapping[str, 
         ),
     )
     # The condition has changed the version that a precondition may name.
-    delete(server, replace(request, subresource="", deletion=options._replace(resource_version="")))
+    evicted = replace(request, subresource="", deletion=options._replace(resource_version=""))
+    delete_admitted(server, evicted, server.get(pods, namespace, name))
     return status_errors.success_status()
 
 

@@ -54,6 +54,10 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     field_validation: str = ""
     list_options: ListOptions = _EVERYTHING
     deletion: DeletionOptions = _DEFAULT_DELETION
+    named_manager: str = ""
+    """The option ``fieldManager``; empty if the client did not give it."""
+    requested: Resource | None = None
+    """The version of the resource that the client asked for; None if it is ``resource``."""
 
 
 def server_request(verb: str, resource: Resource, namespace: str = "", name: str = "") -> Request:

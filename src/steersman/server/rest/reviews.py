@@ -17,6 +17,7 @@ from steersman.server.apply.structs import typed_schema_of
 from steersman.server.auth import reviews
 from steersman.server.auth.attributes import AlwaysAllow, Authorizer
 from steersman.server.auth.lookup import ObjectGetter, ObjectLookup
+from steersman.server.rest.create import admit_body
 from steersman.server.rest.request import Request, Result
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
@@ -34,6 +35,7 @@ _TRACKED = frozenset(
 
 def review(server: Server, request: Request, body: Any) -> Result:
     """Answers a review."""
+    body = admit_body(server, request, request.resource, request.name, body)
     answer = _REVIEWS[request.resource.id](server, request, body)
     if request.resource.id in _TRACKED:
         answer = _with_owners(server, request, field_manager_for(request.resource), body, answer)
@@ -45,6 +47,7 @@ def request_token(server: Server, request: Request, body: TokenRequest) -> Resul
     issuer, clock = server.token_issuer, server.clock
     if issuer is None:
         raise NotFound("the server could not find the requested resource", reason="NotFound")
+    body = admit_body(server, request, request.resource, request.name, body)
     issued = issuer.request(
         body, request.namespace, request.name, objects_of(server), clock.now(), clock.random
     )

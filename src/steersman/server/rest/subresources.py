@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,10 +20,11 @@ from steersman.server.registry.pod import set_condition
 from steersman.server.registry.strategy import replace_all
 from steersman.server.rest.apply import apply
 from steersman.server.rest.authorization import authorize_stream
+from steersman.server.rest.create import admit_body
 from steersman.server.rest.patch import JSON, MERGE, STRATEGIC, patched_struct
 from steersman.server.rest.request import Request, check_identity
 from steersman.server.rest.update import change
-from steersman.server.server import Server
+from steersman.server.server import ObjectView, Server
 
 # -- scale ------------------------------------------------------------------------------------
 
@@ -31,6 +33,7 @@ _CUSTOM_APPLY = (
     "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
 )
 """Upstream's refusal to apply the scale of a custom resource."""
+_SCALE = ("autoscaling", "v1", "Scale", Scale)
 _STORED_AS = {"replicationcontrollers": "controllers"}
 """Resources that upstream stores under another name, which its messages show."""
 
@@ -84,7 +87,11 @@ def _change_scale(server: Server, request: Request, make: Callable[[Scale], Scal
     access = request.resource.strategy.scale
     if access is None:
         obj = change(
-            server, request, lambda old: _scaled(request, old, make(scale_of(old))), prepare=replace_all
+            server,
+            request,
+            lambda old: _scaled(request, old, make(scale_of(old))),
+            prepare=replace_all,
+            view=ObjectView(*_SCALE, read=scale_of, write=partial(_scaled, request)),
         )
         return scale_of(obj)
     obj = change(
@@ -94,6 +101,7 @@ def _change_scale(server: Server, request: Request, make: Callable[[Scale], Scal
         prepare=request.resource.strategy.prepare_for_update,
         # Upstream loses the field manager here.
         owners=lambda old, new: old.metadata.managedFields,
+        view=ObjectView(*_SCALE, read=lambda obj: access.read(obj) or access.unset(obj), write=access.write),
     )
     scale = access.read(obj)
     assert scale is not None
@@ -186,7 +194,8 @@ def bind(server: Server, request: Request, binding: Binding) -> Mapping[str, Any
             status=replace(pod.status, conditions=scheduled, nominatedNodeName=""),
         )
 
-    server.validate("CREATE", pods, "binding", namespace, name, binding, None, request.user)
+    binding = admit_body(server, replace(request, subresource="binding"), pods, name, binding)
+    given = binding.metadata
     server.rewrite(pods, namespace, name, assigned, uid=given.uid)
     return status_errors.success_status()
 

@@ -19,7 +19,7 @@ from steersman.server.rest.authorization import authorize_grant, field_errors
 from steersman.server.rest.create import create
 from steersman.server.rest.listing import parse_uint64
 from steersman.server.rest.request import Request, Result, check_identity
-from steersman.server.server import Server
+from steersman.server.server import ObjectView, Server
 from steersman.server.storage.store import object_key
 
 Change: TypeAlias = Callable[[Any], Any]
@@ -70,12 +70,14 @@ def change(
     prepare: PrepareForUpdate | None = None,
     uid: str = "",
     owners: Callable[[Any, Any], StoredManagedFields] | None = None,
+    view: ObjectView | None = None,
 ) -> Any:
     """Replaces an object by what ``make`` makes of it, and returns it.
 
     A resourceVersion in the new object, and ``uid``, are preconditions. A change that leaves the object equal
     is not written. The request's field manager owns what changes, unless ``owners`` returns other
-    ``managedFields`` for the old and the new object. ``prepare`` is the subresource's unless given.
+    ``managedFields`` for the old and the new object. ``prepare`` is the subresource's unless given. ``view`` is how the
+    object is shown to webhooks.
     """
     resource, subresource = request.resource, request.subresource
     namespace, name = request.namespace, request.name
@@ -98,7 +100,9 @@ def change(
     if resource.namespaced:
         namespace_lifecycle.updating(server, namespace)
     if server.admission:
-        new = server.admit("UPDATE", resource, subresource, namespace, name, new, old, request.user)
+        new = server.admit(
+            "UPDATE", resource, subresource, namespace, name, new, old, request.user, request, owned, view
+        )
     authorize_grant(server, request, new, old)
     version = new.metadata.resourceVersion
     if not version or version == "0":
@@ -133,7 +137,9 @@ def change(
     )
     if wrong:
         raise status_errors.invalid(resource.group, resource.kind, name, wrong)
-    settle = server.validate("UPDATE", resource, subresource, namespace, name, new, old, request.user)
+    settle = server.validate(
+        "UPDATE", resource, subresource, namespace, name, new, old, request.user, request, owned, view
+    )
     key = object_key(namespace, name)
     if graceful_deletion.deletion_finished(new, old, strategy):
         server.remove(resource, key)
@@ -177,5 +183,6 @@ def _change_hub(
             owned = owners(old, new)
         return new
 
-    changed = change(server, replace(request, resource=hub), made, uid=uid, owners=lambda old, new: owned)
+    stored = replace(request, resource=hub, requested=resource)
+    changed = change(server, stored, made, uid=uid, owners=lambda old, new: owned)
     return serve(changed)

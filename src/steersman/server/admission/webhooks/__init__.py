@@ -1,0 +1,429 @@
+"""Admission webhooks: asks the webhooks whose rules match a request, and applies what they answer.
+
+Mutating webhooks are asked one after the other, in the order of their configurations' names, then validating webhooks
+side by side. Nothing here waits: where an answer is missing, `CallNeeded` is raised and the request is run again with it
+(see `steersman.server.calls`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from steersman.api.errors import ApiError
+from steersman.api.generated.admissionregistration_v1 import (
+    MutatingWebhook,
+    ValidatingWebhook,
+    WebhookClientConfig,
+)
+from steersman.api.generated.authentication_v1 import TokenRequest
+from steersman.api.generated.core_v1 import Binding
+from steersman.api.generated.policy_v1 import Eviction
+from steersman.api.go_yaml import MalformedDocument
+from steersman.api.patch import PatchError, TooManyOperations
+from steersman.api.patch import json as json_patch
+from steersman.server import status_errors
+from steersman.server.admission.matching import (
+    Matcher,
+    ServedVersions,
+    compile_webhook,
+    is_exempt,
+    namespace_labels,
+)
+from steersman.server.admission.plugin import Listers
+from steersman.server.admission.webhooks.review import (
+    GVK,
+    AdmissionReview,
+    admission_request,
+    encode_review,
+    read_response,
+    rejection,
+    review_version,
+    verify_response,
+)
+from steersman.server.calls import (
+    Call,
+    CallNeeded,
+    Endpoint,
+    ServiceRef,
+    question_key,
+    service_endpoint,
+    url_endpoint,
+)
+from steersman.server.codec.convert import to_document, to_struct
+from steersman.server.codec.go_decode_errors import go_decode_error
+from steersman.server.codec.hook_response import InvalidResponse, json_type
+from steersman.server.codec.json_yaml import decode_json
+from steersman.server.registry.resources import Resource
+from steersman.server.server import AdmissionAttributes, Server
+from steersman.server.status_errors import quote
+from steersman.server.storage.watch import Selection
+
+_log = logging.getLogger(__name__)
+
+GROUP = "admissionregistration.k8s.io"
+TABLES = (f"mutatingwebhookconfigurations.{GROUP}", f"validatingwebhookconfigurations.{GROUP}")
+DEFAULT_TIMEOUT = 10
+
+Mutate: TypeAlias = Callable[[AdmissionAttributes], Any]
+"""Runs built-in plugins; returns the object."""
+
+
+class Hook(NamedTuple):
+    """One webhook of a configuration, compiled."""
+
+    configuration: str
+    uid: str
+    """Its name within all configurations."""
+    webhook: MutatingWebhook | ValidatingWebhook
+    matcher: Matcher
+    version: str
+    """The version of the reviews it is sent; empty if it accepts no known one."""
+
+    @property
+    def name(self) -> str:
+        return self.webhook.name
+
+    @property
+    def ignores_failure(self) -> bool:
+        return self.webhook.failurePolicy == "Ignore"
+
+
+class CallFailed(Exception):
+    """A webhook could not be asked, or its answer could not be used. Its failurePolicy decides."""
+
+
+class _Reinvocation:
+    """Which webhooks are asked a second time, as upstream decides it."""
+
+    def __init__(self) -> None:
+        self.needed = False
+        """Whether a webhook has changed the object, so that all plugins run again."""
+        self.again: set[str] = set()
+        """The uids of webhooks to ask again."""
+        self._asked: list[str] = []
+
+    def asked(self, hook: Hook, *, changed: bool) -> None:
+        if changed:
+            self.require()
+            self.needed = True
+        if isinstance(hook.webhook, MutatingWebhook) and hook.webhook.reinvocationPolicy == "IfNeeded":
+            self._asked.append(hook.uid)
+
+    def require(self) -> None:
+        """The object has changed: all webhooks asked so far that want it are asked again."""
+        self.again.update(self._asked)
+        self._asked.clear()
+
+
+class WebhookAdmission:
+    """The webhooks of one server."""
+
+    def __init__(self, server: Server, listers: Listers) -> None:
+        self._server = server
+        self._listers = listers
+        self._versions = ServedVersions(server.registry)
+        self.mutating: tuple[Hook, ...] = ()
+        self.validating: tuple[Hook, ...] = ()
+        for table in TABLES:
+            self.changed(table)
+
+    def changed(self, table: str) -> None:
+        """Compiles the configurations of a table again, after one was written or removed."""
+        hooks = tuple(_hooks(list(self._server.store.table(table).select(Selection()))))
+        if table == TABLES[0]:
+            self.mutating = hooks
+        else:
+            self.validating = hooks
+
+    # -- dispatching --------------------------------------------------------------------------
+
+    def mutate(self, request: AdmissionAttributes, plugins: Mutate) -> Any:
+        """Runs the built-in plugins and asks mutating webhooks; both once more where a webhook has changed the object."""
+        obj = plugins(request)
+        if is_exempt(request.resource):
+            return obj
+        if request.operation == "CREATE" and not request.subresource:
+            # The server has not set these yet, and the client may not.
+            meta = replace(obj.metadata, uid="", creationTimestamp=None, deletionTimestamp=None, selfLink="")
+            obj = replace(obj, metadata=replace(meta, deletionGracePeriodSeconds=None))
+        rounds = _Reinvocation()
+        obj = self._ask_mutating(request._replace(obj=obj), rounds, 0)
+        if rounds.needed:
+            last, obj = obj, plugins(request._replace(obj=obj))
+            if obj != last:
+                rounds.require()
+            obj = self._ask_mutating(request._replace(obj=obj), rounds, 1)
+        return obj
+
+    def _ask_mutating(self, request: AdmissionAttributes, rounds: _Reinvocation, number: int) -> Any:
+        again = frozenset(rounds.again)
+        for index, hook in enumerate(self.mutating):
+            matched = self._match(hook, request)
+            if matched is None or (number and hook.uid not in again):
+                continue
+            try:
+                made = self._mutated(hook, request, matched, f"{number}/{index}/{hook.uid}")
+            except CallFailed as failure:
+                self._failed(hook, failure)
+                rounds.asked(hook, changed=False)
+                continue
+            rounds.asked(hook, changed=made is not request.obj and made != request.obj)
+            request = request._replace(obj=made)
+        return request.obj
+
+    def validate(self, request: AdmissionAttributes) -> None:
+        """Asks validating webhooks, side by side. Raises the first refusal, in their order."""
+        if is_exempt(request.resource):
+            return
+        needed: list[Call] = []
+        refused: ApiError | None = None
+        for index, hook in enumerate(self.validating):
+            matched = self._match(hook, request)
+            if matched is None:
+                continue
+            try:
+                self._response(hook, request, matched, f"validate/{index}/{hook.uid}")
+            except CallNeeded as call:
+                if request.answers is None:
+                    raise
+                needed += call.calls
+            except CallFailed as failure:
+                try:
+                    self._failed(hook, failure)
+                except ApiError as error:
+                    refused = refused or error
+            except ApiError as error:
+                refused = refused or error
+        if needed:
+            raise CallNeeded(needed)
+        if refused is not None:
+            raise refused
+
+    def _match(self, hook: Hook, request: AdmissionAttributes) -> Resource | None:
+        """The resource at whose version a webhook is asked; None if it is not."""
+        requested = _requested(request)
+        if requested is not request.resource:
+            request = request._replace(resource=requested)
+        return hook.matcher.matches(request, self._namespace_labels, self._versions)
+
+    def _namespace_labels(self, request: AdmissionAttributes) -> Any:
+        return namespace_labels(request, lambda name: self._listers.get("namespaces", "", name))
+
+    def _failed(self, hook: Hook, failure: CallFailed) -> None:
+        """Raises the refusal of a request whose webhook could not be asked, unless its failurePolicy is Ignore."""
+        text = f"failed calling webhook {quote(hook.name)}: {failure}"
+        if not hook.ignores_failure:
+            raise status_errors.internal(text) from None
+        _log.warning("failing open: %s", text)
+
+    # -- asking one webhook -------------------------------------------------------------------
+
+    def _mutated(self, hook: Hook, request: AdmissionAttributes, matched: Resource, asked: str) -> Any:
+        """The object after one webhook. Raises `CallFailed`, or the refusal."""
+        review, patch = self._response(hook, request, matched, asked)
+        response = review.response
+        assert response is not None
+        if not patch:
+            return request.obj
+        operations = _operations(patch)
+        if not operations:
+            return request.obj
+        if request.obj is None:
+            raise status_errors.internal(
+                f"admission webhook {quote(hook.name)} attempted to modify the object, "
+                "which is not supported for this operation"
+            )
+        if hook.version == "v1" and response.patchType != "JSONPatch":
+            raise CallFailed(f"unsupported patch type {quote(response.patchType or '')}")
+        form = _Form.of(request, matched)
+        document = form.document(request.obj, request)
+        try:
+            changed = json_patch.apply(document, operations)
+        except (PatchError, TooManyOperations) as error:
+            raise status_errors.internal(str(error)) from None
+        return form.read(changed, request)
+
+    def _response(
+        self, hook: Hook, request: AdmissionAttributes, matched: Resource, asked: str
+    ) -> tuple[AdmissionReview, bytes]:
+        """The response of one webhook and its patch. Raises `CallNeeded`, `CallFailed`, or the refusal."""
+        webhook = hook.webhook
+        if request.dry_run and webhook.sideEffects not in ("None", "NoneOnDryRun"):
+            raise status_errors.bad_request(f"admission webhook {quote(hook.name)} does not support dry run")
+        if not hook.version:
+            raise CallFailed(
+                "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+            )
+        answers = request.answers
+        if answers is None:
+            raise CallNeeded
+        form = _Form.of(request, matched)
+        requested = _requested(request)
+        question = admission_request(
+            request,
+            form.kind,
+            matched,
+            _Form.of(request, requested).kind,
+            requested,
+            None if request.obj is None else form.document(request.obj, request),
+            None if request.old is None else form.document(request.old, request, new=False),
+        )
+        key = question_key(asked, encode_review(hook.version, question))
+        uid = answers.uid(key)
+        timeout = float(webhook.timeoutSeconds or DEFAULT_TIMEOUT)
+        call = Call(self._endpoint(webhook.clientConfig), b"", timeout, key)
+        answer = answers.get(key)
+        if answer is None:
+            if call.endpoint.unresolved:
+                raise CallFailed(f'failed to call webhook: Post "{call.url}": {call.endpoint.unresolved}')
+            question["uid"] = uid
+            raise CallNeeded([call._replace(body=encode_review(hook.version, question))])
+        try:
+            review = read_response(call, answer, hook.version)
+        except InvalidResponse as error:
+            raise CallFailed(f"failed to call webhook: {error}") from None
+        mutating = isinstance(webhook, MutatingWebhook)
+        try:
+            patch = verify_response(review, uid, hook.version, mutating=mutating)
+        except InvalidResponse as error:
+            raise CallFailed(f"received invalid webhook response: {error}") from None
+        response = review.response
+        assert response is not None
+        answers.warnings += response.warnings
+        if not response.allowed:
+            raise rejection(hook.name, response.status)
+        return review, patch
+
+    def _endpoint(self, client: WebhookClientConfig) -> Endpoint:
+        service = client.service
+        if service is None:
+            return url_endpoint(client.url or "", client.caBundle)
+        return service_endpoint(
+            ServiceRef(service.namespace, service.name, service.port or 443),
+            service.path or "",
+            client.caBundle,
+            self._server.webhook_addresses,
+            lambda namespace, name: self._listers.get("services", namespace, name),
+        )
+
+
+def _hooks(configurations: list[Any]) -> Iterator[Hook]:
+    """The webhooks of configurations, in the order they are asked."""
+    for configuration in sorted(configurations, key=lambda each: each.metadata.name):
+        name = configuration.metadata.name
+        seen: dict[str, int] = {}
+        for webhook in configuration.webhooks:
+            number = seen[webhook.name] = seen.get(webhook.name, -1) + 1
+            yield Hook(
+                name,
+                f"{name}/{webhook.name}/{number}",
+                webhook,
+                compile_webhook(webhook),
+                review_version(webhook.admissionReviewVersions),
+            )
+
+
+def _requested(request: AdmissionAttributes) -> Resource:
+    """The resource at the version that the client has asked for."""
+    options = request.options
+    return (options.requested if options is not None else None) or request.resource
+
+
+def _operations(patch: bytes) -> list[Any]:
+    try:
+        operations = decode_json(patch)
+    except MalformedDocument as error:
+        raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
+    if operations is None:
+        return []
+    if not isinstance(operations, list):
+        raise _undecodable(operations, "jsonpatch.Patch")
+    for operation in operations:
+        if not isinstance(operation, dict):
+            raise _undecodable(operation, "jsonpatch.Operation")
+    return operations
+
+
+def _undecodable(value: object, into: str) -> CallFailed:
+    return CallFailed(
+        "received undecodable patch in webhook response: json: cannot unmarshal "
+        f"{json_type(value)} into Go value of type {into}"
+    )
+
+
+# -- objects as reviews show them -------------------------------------------------------------
+
+
+_BODIES: Mapping[type[Any], GVK] = {
+    Binding: GVK("", "v1", "Binding"),
+    Eviction: GVK("policy", "v1", "Eviction"),
+    TokenRequest: GVK("authentication.k8s.io", "v1", "TokenRequest"),
+}
+"""The bodies of subresources that are kinds of their own."""
+
+
+class _Form(NamedTuple):
+    """The form in which a webhook is shown the objects of a request, and the way back."""
+
+    kind: GVK
+    type: type[Any]
+    matched: Resource
+    requested: Resource
+
+    @classmethod
+    def of(cls, request: AdmissionAttributes, matched: Resource) -> _Form:
+        view, obj, resource = request.view, request.obj, request.resource
+        if view is not None:
+            return cls(GVK(view.group, view.version, view.kind), view.type, resource, resource)
+        own = _BODIES.get(type(obj)) if request.subresource else None
+        if own is not None:
+            return cls(own, type(obj), resource, resource)
+        if request.operation == "CONNECT" and obj is not None:
+            return cls(GVK("", "v1", type(obj).__name__), type(obj), resource, resource)
+        return cls(GVK(matched.group, matched.version, matched.kind), matched.type, matched, resource)
+
+    def document(self, obj: Any, request: AdmissionAttributes, *, new: bool = True) -> dict[str, Any]:
+        """An object as a document; a new one with the metadata it will have."""
+        if new and hasattr(obj, "metadata"):
+            meta = obj.metadata
+            owners = meta.managedFields if request.owners is None else request.owners
+            space = request.namespace if request.resource.namespaced else ""
+            obj = replace(obj, metadata=replace(meta, namespace=space, managedFields=owners))
+        if request.view is not None:
+            obj = request.view.read(obj)
+        elif self.matched is not self.requested:
+            obj = _converted(obj, self.requested, self.matched)
+        return to_document(self.kind.api_version, self.kind.kind, obj)
+
+    def read(self, document: Any, request: AdmissionAttributes) -> Any:
+        """The object of a document that a webhook has patched, with defaults, at the version of the request."""
+        wrong = go_decode_error(self.type, document)
+        try:
+            made = to_struct(self.type, document)
+        except ValueError as error:
+            raise status_errors.internal(wrong or str(error)) from None
+        if hasattr(made, "metadata"):
+            # differs: a webhook cannot change managedFields; upstream lets it, where the result is valid.
+            made = replace(
+                made, metadata=replace(made.metadata, managedFields=request.obj.metadata.managedFields)
+            )
+        if request.view is not None:
+            return request.view.write(request.obj, made)
+        if type(made) in _BODIES or request.operation == "CONNECT":
+            return made
+        strategy = self.matched.strategy
+        made = strategy.status_default(made) if request.subresource == "status" else strategy.default(made)
+        return made if self.matched is self.requested else _converted(made, self.matched, self.requested)
+
+
+def _converted(obj: Any, source: Resource, target: Resource) -> Any:
+    """An object of one served version as one of another."""
+    if source.convert is not None:
+        return source.convert(obj, target)
+    if source.store is not None:
+        obj = source.store(obj)
+    return obj if target.serve is None else target.serve(obj)
