@@ -119,7 +119,7 @@ class Annotation(NamedTuple):
 def found_annotations() -> dict[str, Annotation]:
     """Annotations by name: those of tables in docstrings of modules, and of documented constants, which say more."""
     tables, constants = {}, {}
-    for path in sorted((SOURCE / "sim").rglob("*.py")):
+    for path in (*sorted((SOURCE / "sim").rglob("*.py")), SOURCE / "server" / "calls.py"):
         tree = ast.parse(path.read_text("utf-8"))
         docstring = ast.get_docstring(tree) or ""
         if PREFIX in docstring:

@@ -21,7 +21,7 @@ import msgspec
 from steersman.server import status_errors
 
 ADDRESS = "sim.steersman.dev/webhook-address"
-"""The annotation of a Service that states where its webhooks or its aggregated API are served: ``127.0.0.1:9443``."""
+"""An annotation of a Service: where its webhooks or its aggregated API are served, as ``127.0.0.1:9443``."""
 MAX_RESPONSE = 16 * 1024 * 1024
 """Bytes of a response that are read. differs: upstream has no limit."""
 TIMEOUT = 34.0
