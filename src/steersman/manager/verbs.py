@@ -220,7 +220,13 @@ DEMO = Verb(
     "the next timer. The Deployment is scaled, rolled out, broken by an image that cannot be pulled, and rolled back. Nothing "
     "is left behind.",
     flags=(
-        flag("file", FILE, "", "Manifest with Deployments to use instead of the built-in one.", "f"),
+        flag(
+            "file",
+            FILE,
+            "",
+            "Manifest with Deployments to use instead of the built-in one, and with what they need.",
+            "f",
+        ),
         flag("seed", INT, 1, "Seed of the simulation: same seed, same names, UIDs and order of events."),
     ),
     examples=(

@@ -261,5 +261,5 @@ def test_a_rollout_that_is_stuck_wakes_at_its_deadline_and_then_rests() -> None:
     verdict = model.round()
     assert isinstance(verdict, Rest)
     assert verdict.because == (
-        "rollout made no progress for 30s: 0 of 2 new replicas available, 2 old pods remaining"
+        "rollout made no progress for 30s: 0 of 2 new replicas available, 1 created, 2 old pods remaining"
     )

@@ -308,8 +308,12 @@ def _pending(sets: ReplicaSets, status: DeploymentStatus, replicas: int, old_pod
 
 
 def _available(sets: ReplicaSets, replicas: int, kind: str = "") -> str:
-    available = sets.new.status.availableReplicas if sets.new is not None else 0
-    return f"{available} of {replicas} {kind}replicas available"
+    available, created = 0, 0
+    if sets.new is not None:
+        available, created = sets.new.status.availableReplicas, sets.new.status.replicas
+    text = f"{available} of {replicas} {kind}replicas available"
+    # A rollout that is stuck has created a part of its pods, and waits for these.
+    return f"{text}, {created} created" if available < created < replicas else text
 
 
 def _pods(count: int, noun: str) -> str:
