@@ -11,12 +11,18 @@ import argparse
 import cProfile
 import gc
 import pstats
+import sys
 import time
+from collections import deque
 from typing import Any
 
+import msgspec
+
 from steersman.api.kinds import DEPLOYMENTS
+from steersman.api.scheme import Kind
 from steersman.controllers import CONTROLLERS
 from steersman.runtime.controller_group import ControllerGroup
+from steersman.runtime.trace import Trace
 from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.kubelet.node import Shape
 from steersman.sim.scheduler import Scheduler
@@ -37,14 +43,14 @@ def deployment(name: str, replicas: int) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def build(world: World, nodes: int, controllers: str) -> None:
+def build(world: World, nodes: int, controllers: str, trace: Trace | None = None) -> None:
     chosen = [each for each in CONTROLLERS if controllers == "all" or each.name in WANTED]
     capacity = {"cpu": "10000", "memory": "16Ti", "pods": "100000"}
     names = [f"node-{i}" for i in range(nodes)]
     kubelets = Kubelets(
         world.api("kubelets"), world, names, settings=KubeletSettings(), shape=Shape(capacity=capacity)
     )
-    world.spawn(ControllerGroup(chosen, world.api("manager"), world).run(), name="manager")
+    world.spawn(ControllerGroup(chosen, world.api("manager"), world, trace=trace).run(), name="manager")
     world.spawn(Scheduler(world.api("scheduler"), world).run(), name="scheduler")
     world.spawn(kubelets.run(), name="kubelets")
     world.run(world.settle())
@@ -68,16 +74,38 @@ def check(world: World, deployments: int, replicas: int) -> None:
         raise SystemExit(f"{ready} of {deployments * replicas} pods are ready")
 
 
+def sizes(trace: Trace) -> int:
+    """The bytes that a trace alone holds: every object that is reachable from its rounds, strings and kinds shared."""
+    seen: dict[int, int] = {}
+    stack: list[Any] = [trace.__dict__]
+    while stack:
+        each = stack.pop()
+        if id(each) in seen or isinstance(each, type | Kind):
+            continue
+        seen[id(each)] = sys.getsizeof(each)
+        if isinstance(each, dict):
+            stack += [*each.keys(), *each.values()]
+        elif isinstance(each, msgspec.Struct):
+            stack += [getattr(each, field) for field in each.__struct_fields__]
+        elif isinstance(each, list | tuple | deque):
+            stack += each
+    return sum(seen.values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--deployments", type=int, default=500)
     parser.add_argument("--replicas", type=int, default=20)
     parser.add_argument("--nodes", type=int, default=10)
     parser.add_argument("--controllers", choices=("two", "all"), default="two")
+    parser.add_argument(
+        "--trace", choices=("on", "off", "size"), default="on", help="size: measure its memory, too"
+    )
     parser.add_argument("--profile", type=int, default=0, metavar="LINES", help="show the busiest functions")
     options = parser.parse_args()
     with World(seed=1) as world:
-        build(world, options.nodes, options.controllers)
+        trace = Trace(enabled=options.trace != "off")
+        build(world, options.nodes, options.controllers, trace)
         before = world.server.store.revision
         gc.collect()
         gc.freeze()
@@ -93,6 +121,9 @@ def main() -> None:
         pods, writes = options.deployments * options.replicas, world.server.store.revision - before
         print(f"{pods} pods on {options.nodes} nodes: {took:.2f} s, {pods / took:.0f} pods/s")
         print(f"CPU {used:.2f} s, {used / pods * 1e6:.0f} us a pod, {writes / pods:.2f} writes a pod")
+        if options.trace == "size":
+            size, rounds = sizes(trace), trace.numbered()
+            print(f"trace: {len(rounds)} rounds, {size / 1e6:.2f} MB")
         if profile is not None:
             statistics = pstats.Stats(profile)
             statistics.sort_stats("tottime").print_stats(options.profile)

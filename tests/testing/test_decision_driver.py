@@ -28,7 +28,7 @@ from steersman.intent.actions import (
     UpdateStatus,
 )
 from steersman.intent.verdict import Rest, Verdict
-from steersman.testing import decision_driver
+from steersman.runtime import decision_driver
 from steersman.testing.decision_driver import USUAL, Answers, StaticCaches, walk
 from tests.harness.workloads import deployment, pod, replicaset
 

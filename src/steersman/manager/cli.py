@@ -10,7 +10,7 @@ from typing import TextIO
 
 from steersman.manager.flags import UsageError
 from steersman.manager.verb import Verb, columns, find, help_text
-from steersman.manager.verbs import RUN, UP, VERBS
+from steersman.manager.verbs import RUN, UP, VERBS, WHY
 
 HEAD = """\
 steersman: the control loops of Kubernetes, to run, import, question and fast-forward.
@@ -34,6 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def kube_controller_manager() -> int:
     """Entry point of ``kube-controller-manager``, an alias of ``steersman run``."""
     return _guarded(lambda: _perform(RUN, sys.argv[1:], own_process=True))
+
+
+def kubectl_why() -> int:
+    """Entry point of ``kubectl-why``, which kubectl runs for ``kubectl why``."""
+    return _guarded(lambda: _perform(WHY, sys.argv[1:], own_process=True))
 
 
 def _call(words: list[str], own_process: bool) -> int:

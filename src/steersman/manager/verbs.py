@@ -289,6 +289,28 @@ EXPLORE = Verb(
     notes=_scenarios,
 )
 
+# -- why --------------------------------------------------------------------------------------
+
+WHY = Verb(
+    "why",
+    "explain why an object is not as it should be: the deepest cause first",
+    description="Reads the object, its owners and dependants, and asks their controllers what they would do. It needs the rights "
+    "to get and list only, and works with every cluster. Also installed as `kubectl why`.",
+    arguments=(Argument("KIND/NAME"), Argument("NAME", optional=True)),
+    flags=(
+        CONNECTION,
+        flag("namespace", STRING, "", "Namespace of the object. By default that of the kubeconfig.", "n"),
+        flag("output", choice("text", "json", "yaml"), "text", "Format of the output.", "o"),
+        flag("watch", BOOL, False, "Look again every 2 s, and show what has changed.", "w"),
+        flag("no-decisions", BOOL, False, "Do not ask the controllers what they would do."),
+    ),
+    examples=(
+        Example("steersman why deployment/web", "why it has 0/3 replicas"),
+        Example("steersman why pvc/data -n shop --watch", "until it is bound"),
+        Example("steersman why namespace/old -o json", "for programs"),
+    ),
+)
+
 # -- snapshot, completion, version ------------------------------------------------------------
 
 _DATA_DIR = flag("data-dir", DIRECTORY, "", "Data directory of `steersman up`. Required.")
@@ -329,5 +351,5 @@ SNAPSHOT = Verb(
 
 VERSION = Verb("version", "show the version")
 
-VERBS = (RUN, UP, NODE, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, VERSION)
+VERBS = (RUN, UP, NODE, WHY, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, VERSION)
 """In the order of the help."""

@@ -1,0 +1,61 @@
+"""Asks why: from the words of a command line to an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from steersman.client.api import Api
+from steersman.explain.collect import Target, collect, find_kind
+from steersman.explain.explanation import explain
+from steersman.explain.model import Explanation
+
+
+class Question(NamedTuple):
+    """The object to explain, as it is named on a command line."""
+
+    kind: str
+    name: str
+    namespace: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} in namespace {self.namespace}"
+
+
+def parse_subject(words: Sequence[str]) -> tuple[str, str]:
+    """The kind and the name in ``KIND/NAME`` or ``KIND NAME``. Raises `ValueError`."""
+    match words:
+        case [word] if "/" in word:
+            kind, _, name = word.partition("/")
+        case [kind, name]:
+            pass
+        case _:
+            kind, name = "", ""
+    if not kind or not name or "/" in name:
+        raise ValueError(f"name the object as KIND/NAME, such as deployment/web, not as {' '.join(words)!r}")
+    return kind, name
+
+
+async def ask(
+    api: Api, question: Question, now: datetime, *, decisions: bool = True, rounds: bool = True
+) -> Explanation:
+    """Explain an object with get and list only. Raises `UnknownKind`, `NotFound` or another `ApiError`.
+
+    ``decisions``: ask the controllers, too. ``rounds``: use the trace of a steersman that serves the API.
+    """
+    kind = await find_kind(api, question.kind)
+    target = Target(kind, question.namespace if kind.namespaced else "", question.name)
+    document, snapshot = await collect(api, target, now, rounds=rounds)
+    told = explain(snapshot, document)
+    if not decisions:
+        return told
+    # The controllers' types take a moment to import.
+    from steersman.controllers import CONTROLLERS
+    from steersman.explain.decisions import ask_controllers
+
+    subjects = [each.subject for each in told.tree if not each.well]
+    asked = await ask_controllers(api, CONTROLLERS, subjects, snapshot.now)
+    return replace(told, decisions=asked)

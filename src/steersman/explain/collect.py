@@ -1,0 +1,185 @@
+"""Reads the snapshot of an explanation: each kind once, with get and list only, and what is refused is said, not guessed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from steersman.api.errors import ApiError, Forbidden, NotFound
+from steersman.api.scheme import Kind
+from steersman.client.api import Api, UndecodableObject
+from steersman.client.pager import list_all
+from steersman.explain.model import Document, Snapshot
+
+
+def _kind(group: str, version: str, name: str, plural: str, namespaced: bool = True) -> Kind[dict[str, Any]]:
+    return Kind(group, version, name, plural, namespaced, dict)
+
+
+KINDS = (
+    _kind("", "v1", "Pod", "pods"),
+    _kind("", "v1", "Event", "events"),
+    _kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    _kind("", "v1", "Service", "services"),
+    _kind("", "v1", "ReplicationController", "replicationcontrollers"),
+    _kind("", "v1", "ResourceQuota", "resourcequotas"),
+    _kind("apps", "v1", "Deployment", "deployments"),
+    _kind("apps", "v1", "ReplicaSet", "replicasets"),
+    _kind("apps", "v1", "StatefulSet", "statefulsets"),
+    _kind("apps", "v1", "DaemonSet", "daemonsets"),
+    _kind("batch", "v1", "Job", "jobs"),
+    _kind("batch", "v1", "CronJob", "cronjobs"),
+    _kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+    _kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    _kind("", "v1", "Node", "nodes", False),
+    _kind("", "v1", "Namespace", "namespaces", False),
+    _kind("", "v1", "PersistentVolume", "persistentvolumes", False),
+    _kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", False),
+)
+LEASES = _kind("coordination.k8s.io", "v1", "Lease", "leases")
+MANAGER = "kube-controller-manager"
+SHORT_NAMES = {
+    "po": "Pod",
+    "deploy": "Deployment",
+    "rs": "ReplicaSet",
+    "rc": "ReplicationController",
+    "sts": "StatefulSet",
+    "ds": "DaemonSet",
+    "cj": "CronJob",
+    "hpa": "HorizontalPodAutoscaler",
+    "pdb": "PodDisruptionBudget",
+    "pvc": "PersistentVolumeClaim",
+    "pv": "PersistentVolume",
+    "svc": "Service",
+    "no": "Node",
+    "ns": "Namespace",
+    "sc": "StorageClass",
+    "quota": "ResourceQuota",
+    "ev": "Event",
+}
+
+
+class UnknownKind(Exception):
+    """The server has no such kind. The message says what to do."""
+
+
+class Target(NamedTuple):
+    """The object to explain."""
+
+    kind: Kind[dict[str, Any]]
+    namespace: str
+    name: str
+
+
+async def find_kind(api: Api, word: str) -> Kind[dict[str, Any]]:
+    """The kind that a word names, as kubectl reads it: ``deploy``, ``Deployment``, ``deployments.apps``, ``widgets``.
+
+    Raises `UnknownKind`.
+    """
+    lower = word.lower()
+    for kind in KINDS:
+        if lower in (kind.name.lower(), kind.plural, kind.resource, f"{kind.name.lower()}.{kind.group}"):
+            return kind
+    if lower in SHORT_NAMES:
+        return next(kind for kind in KINDS if kind.name == SHORT_NAMES[lower])
+    found = await api.discover()
+    for each in found.resources:
+        if lower in (each.kind.lower(), each.name, each.id, f"{each.kind.lower()}.{each.group}"):
+            return _kind(each.group, each.version, each.kind, each.name, each.namespaced)
+    raise UnknownKind(f"the server has no kind {word!r}; `kubectl api-resources` lists its kinds")
+
+
+async def collect(
+    api: Api, target: Target, now: datetime, *, rounds: bool = True
+) -> tuple[Document, Snapshot]:
+    """The object to explain and its snapshot. Raises `NotFound`, or the error of reading the object itself.
+
+    ``rounds``: ask for the trace of a steersman that serves this API, too; its clock counts then.
+    """
+    document = await api.get(target.kind, target.namespace, target.name)
+    document["kind"] = target.kind.name
+    # A node has pods of all namespaces; an object in a namespace has to do with that one.
+    namespace = target.namespace
+    if target.kind.name == "Namespace":
+        namespace = target.name
+    unread: dict[str, str] = {}
+    wanted = [kind for kind in KINDS if _concerns(kind, target, namespace)]
+    lists = await asyncio.gather(*(_list(api, kind, namespace, target, unread) for kind in wanted))
+    documents = [each for found in lists for each in found]
+    documents += await _one(api, LEASES, "kube-system", MANAGER, unread)
+    if namespace:
+        documents += await _one(api, KINDS_BY_NAME["Namespace"], "", namespace, unread)
+    documents.append(document)
+    trace = await _trace(api, target) if rounds else None
+    if trace is not None:
+        now = trace["now"]
+    return document, Snapshot(now, documents, unread, trace)
+
+
+KINDS_BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def _concerns(kind: Kind[Any], target: Target, namespace: str) -> bool:
+    """Whether a kind has to do with the object to explain."""
+    if kind.name == "Namespace":
+        return False
+    if target.kind.name == "Node":
+        return kind.name in ("Pod", "PodDisruptionBudget", "Event", "Node")
+    return bool(namespace) or not kind.namespaced or target.kind.name == "PersistentVolume"
+
+
+async def _list(
+    api: Api, kind: Kind[dict[str, Any]], namespace: str, target: Target, unread: dict[str, str]
+) -> Sequence[Document]:
+    fields = ""
+    if target.kind.name == "Node" and kind.name == "Pod":
+        fields = f"spec.nodeName={target.name}"
+    try:
+        page = await list_all(api, kind, namespace if kind.namespaced else "", field_selector=fields)
+    except NotFound:
+        return ()
+    except ApiError as error:
+        unread[kind.name] = "no right to list them" if isinstance(error, Forbidden) else error.message
+        return ()
+    return list(_named(page.items, kind))
+
+
+def _named(items: Iterable[Any], kind: Kind[Any]) -> Iterable[Document]:
+    """The items of a list with their kind, which a list leaves out."""
+    for item in items:
+        if not isinstance(item, UndecodableObject):
+            item["kind"] = kind.name
+            yield item
+
+
+async def _one(
+    api: Api, kind: Kind[dict[str, Any]], namespace: str, name: str, unread: dict[str, str]
+) -> Sequence[Document]:
+    try:
+        found = await api.get(kind, namespace, name)
+    except NotFound:
+        return ()
+    except ApiError as error:
+        unread[kind.name] = "no right to get it" if isinstance(error, Forbidden) else error.message
+        return ()
+    found["kind"] = kind.name
+    return (found,)
+
+
+async def _trace(api: Api, target: Target) -> dict[str, Any] | None:
+    """The rounds about the object, of a steersman that serves the API; None of any other server."""
+    query = {"namespace": target.namespace, "name": target.name, "limit": "200"}
+    try:
+        answer = await api.document(f"/debug/rounds?{urlencode(query)}")
+    except (ApiError, NotImplementedError):
+        return None
+    if not isinstance(answer, dict) or "rounds" not in answer:
+        return None
+    try:
+        answer["now"] = datetime.fromisoformat(str(answer["now"]))
+    except (KeyError, ValueError):
+        return None
+    return answer

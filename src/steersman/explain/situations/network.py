@@ -1,0 +1,116 @@
+"""Services: no pod matches, no pod is ready, a named port is missing, no load balancer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from steersman.explain.model import Case, Document, Finding, Weight
+from steersman.explain.situations.registry import situation
+from steersman.explain.situations.workloads import is_ready
+from steersman.explain.words import count, some
+
+SLICES = "endpointslice-controller"
+PENDING = timedelta(seconds=5)
+"""A load balancer that is younger may be on its way."""
+
+
+def selected(case: Case) -> list[Document]:
+    """The pods that a Service selects."""
+    selector: Mapping[str, str] = case.spec.get("selector") or {}
+    if not selector:
+        return []
+    return [
+        pod
+        for pod in case.snapshot.objects("Pod", case.ref.namespace)
+        if selector.items() <= (pod["metadata"].get("labels") or {}).items()
+    ]
+
+
+@situation("Service")
+def no_endpoints(case: Case) -> Iterator[Finding]:
+    """A Service without an endpoint."""
+    if case.spec.get("type") == "ExternalName" or not case.spec.get("selector"):
+        return
+    pods = selected(case)
+    if not pods:
+        yield _no_match(case)
+        return
+    if not any(is_ready(pod) for pod in pods) and not case.spec.get("publishNotReadyAddresses"):
+        yield Finding(
+            code="no-ready-pod",
+            subject=case.ref,
+            cause=f"it selects {count(len(pods), 'pod')}, of which none is ready, so it has no endpoint",
+            controller=SLICES,
+            next="a pod becomes an endpoint as soon as it is ready",
+            weight=Weight.CONSEQUENCE,
+        )
+
+
+def _no_match(case: Case) -> Finding:
+    selector = ", ".join(f"{name}={value}" for name, value in case.spec["selector"].items())
+    close = [
+        pod["metadata"]["name"]
+        for pod in case.snapshot.objects("Pod", case.ref.namespace)
+        if case.spec["selector"].items() & (pod["metadata"].get("labels") or {}).items()
+    ]
+    hint = f"; some labels match those of {some(close)}" if close else ""
+    return Finding(
+        code="no-match",
+        subject=case.ref,
+        cause=f"no pod in namespace {case.ref.namespace} has the labels of its selector ({selector}){hint}",
+        controller=SLICES,
+        next="a pod with these labels becomes an endpoint as soon as it is ready",
+        remedy="correct spec.selector, or the labels in the pod template",
+    )
+
+
+@situation("Service")
+def missing_port(case: Case) -> Iterator[Finding]:
+    """A named targetPort that no container of the selected pods has."""
+    for port in case.spec.get("ports") or ():
+        target = port.get("targetPort")
+        if not isinstance(target, str):
+            continue
+        pods = selected(case)
+        names = {
+            each.get("name")
+            for pod in pods
+            for container in (pod.get("spec") or {}).get("containers", ())
+            for each in container.get("ports") or ()
+        }
+        if pods and target not in names:
+            yield Finding(
+                code="target-port",
+                subject=case.ref,
+                cause=f"its targetPort {target} is the name of no port of its pods, so it has no endpoint for it",
+                controller=SLICES,
+                remedy=f"name a containerPort {target} in the pod template, or give its number",
+            )
+
+
+@situation("Service")
+def no_load_balancer(case: Case) -> Iterator[Finding]:
+    """A load balancer that no cloud provider creates."""
+    if case.spec.get("type") != "LoadBalancer" or (case.status.get("loadBalancer") or {}).get("ingress"):
+        return
+    created = case.time(case.meta.get("creationTimestamp"))
+    if created is not None and case.now - created < PENDING:
+        return
+    failed = case.snapshot.events(case.document, "SyncLoadBalancerFailed")
+    if failed:
+        cause = f"the cloud provider refuses its load balancer: {failed[0].get('message', '')}"
+        remedy = ""
+    elif case.snapshot.events(case.document, "EnsuringLoadBalancer"):
+        cause, remedy = "its load balancer is being created", ""
+    else:
+        cause = "no cloud provider has picked it up, so it gets no external address"
+        remedy = "run a cloud-controller-manager or MetalLB; or use type NodePort"
+    yield Finding(
+        code="load-balancer",
+        subject=case.ref,
+        cause=cause,
+        controller="service-lb-controller",
+        next="its external address stays <pending> until then",
+        remedy=remedy,
+    )

@@ -1,0 +1,473 @@
+"""Pods that are not scheduled, and pods whose containers do not start, do not stay up, or are not ready."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from steersman.explain.model import Case, Finding, Weight, message_of
+from steersman.explain.owners import KUBELET, SCHEDULER
+from steersman.explain.situations.registry import situation
+from steersman.explain.words import at, brief, count, duration, some
+
+AVAILABLE = re.compile(r"^(\d+)/(\d+) nodes are available: (.*)$", re.DOTALL)
+PREDICATE = re.compile(r"(\d+) ([^,]+(?:\{[^}]*\}[^,]*)?)")
+MAX_BACK_OFF = timedelta(minutes=5)
+"""The longest that a kubelet waits between two starts of a container."""
+SLOW_PULL = timedelta(minutes=1)
+"""A pod whose containers have not been started for this long is worth a word."""
+
+
+class Predicate(NamedTuple):
+    """A reason of the scheduler, and its meaning."""
+
+    code: str
+    pattern: re.Pattern[str]
+    meaning: str
+    remedy: str
+
+
+PREDICATES = tuple(
+    Predicate(code, re.compile(pattern), meaning, remedy)
+    for code, pattern, meaning, remedy in (
+        (
+            "resources",
+            r"Insufficient (?P<what>\S+)",
+            "{n} have too little {what}",
+            "add nodes, free {what}, or lower the requests of the pod",
+        ),
+        (
+            "too-many-pods",
+            r"Too many pods",
+            "{n} have their full number of pods",
+            "add nodes, or remove pods",
+        ),
+        (
+            "taint",
+            r"had untolerated taint(?:\(s\)|s)? ?\{?(?P<what>[^}]*)\}?",
+            "{n} have a taint that the pod does not tolerate ({what})",
+            "add a toleration to the pod, or remove the taint",
+        ),
+        (
+            "cordoned",
+            r"were unschedulable",
+            "{n} are cordoned",
+            "uncordon a node: kubectl uncordon NODE",
+        ),
+        (
+            "affinity",
+            r"didn't match Pod's node affinity/selector",
+            "{n} do not match its nodeSelector or node affinity",
+            "label a node accordingly, or change the nodeSelector",
+        ),
+        (
+            "anti-affinity",
+            r"didn't match pod anti-affinity rules",
+            "{n} have a pod that its anti-affinity excludes",
+            "add nodes, or make the anti-affinity a preference",
+        ),
+        (
+            "pod-affinity",
+            r"didn't match pod affinity rules",
+            "{n} lack the pods that its affinity asks for",
+            "start those pods, or make the affinity a preference",
+        ),
+        (
+            "spread",
+            r"didn't match pod topology spread constraints",
+            "{n} would break its topology spread",
+            "add nodes in the missing zones, or set whenUnsatisfiable: ScheduleAnyway",
+        ),
+        (
+            "volume-zone",
+            r"had volume node affinity conflict",
+            "{n} cannot reach its volume, which is bound to another node or zone",
+            "add a node where the volume is",
+        ),
+        (
+            "ports",
+            r"didn't have free ports",
+            "{n} have its host port in use",
+            "add nodes, or do without the host port",
+        ),
+        ("volume-limit", r"exceed max volume count", "{n} have their full number of volumes", "add nodes"),
+    )
+)
+
+
+def _is_terminating(case: Case) -> bool:
+    return case.meta.get("deletionTimestamp") is not None
+
+
+@situation("Pod")
+def unschedulable(case: Case) -> Iterator[Finding]:
+    """No node fits, and which predicate fails on how many nodes."""
+    condition = case.condition("PodScheduled")
+    if case.spec.get("nodeName") or condition.get("status") != "False" or _is_terminating(case):
+        return
+    if condition.get("reason") == "SchedulingGated":
+        gates = ", ".join(gate.get("name", "") for gate in case.spec.get("schedulingGates") or ())
+        yield Finding(
+            code="scheduling-gate",
+            subject=case.ref,
+            cause=f"held back by the scheduling gate {gates}",
+            controller="the controller that set the gate",
+            remedy="remove the gate from spec.schedulingGates when its condition is met",
+        )
+        return
+    message = str(condition.get("message", ""))
+    if "unbound immediate PersistentVolumeClaims" in message or "persistentvolumeclaim" in message:
+        yield _waits_for_volume(case, message)
+        return
+    code, cause, remedy = read_predicates(message, _taints(case))
+    yield Finding(
+        code=code,
+        subject=case.ref,
+        cause=cause,
+        controller=SCHEDULER,
+        next="the scheduler tries again when a node or a pod changes",
+        remedy=remedy,
+    )
+
+
+def _waits_for_volume(case: Case, message: str) -> Finding:
+    missing = re.search(r'persistentvolumeclaim "([^"]+)" not found', message)
+    if missing:
+        return Finding(
+            code="missing-claim",
+            subject=case.ref,
+            cause=f"it mounts PersistentVolumeClaim {missing[1]}, which does not exist",
+            controller=SCHEDULER,
+            next="the scheduler tries again when the claim exists",
+            remedy=f"create PersistentVolumeClaim {missing[1]}, or correct the name in the pod",
+        )
+    return Finding(
+        code="unbound-claims",
+        subject=case.ref,
+        cause="not scheduled before its PersistentVolumeClaims are bound",
+        controller=SCHEDULER,
+        next="the scheduler goes on when the claims are bound",
+        weight=Weight.CONSEQUENCE,
+    )
+
+
+def _taints(case: Case) -> str:
+    """The taints of the nodes, which the scheduler's message does not name since Kubernetes 1.34."""
+    found = {
+        f"{taint.get('key')}{'=' + taint['value'] if taint.get('value') else ''}:{taint.get('effect')}": None
+        for node in case.snapshot.objects("Node")
+        for taint in (node.get("spec") or {}).get("taints") or ()
+        if taint.get("effect") != "PreferNoSchedule"
+    }
+    return some(list(found))
+
+
+def read_predicates(message: str, taints: str = "") -> tuple[str, str, str]:
+    """The code, the cause and the remedy in a message of the scheduler. ``taints`` are those that the message leaves out."""
+    match = AVAILABLE.match(message)
+    if match is None:
+        return "unschedulable", f"not scheduled: {brief(message) or 'the scheduler gives no reason'}", ""
+    _, total, reasons = match.groups()
+    if total == "0":
+        return "no-nodes", "there is no node at all", "add a node"
+    # What follows the first sentence is about preemption.
+    reasons = reasons.partition(". ")[0].rstrip(". ")
+    told: list[str] = []
+    code, remedy = "unschedulable", ""
+    for number, reason in PREDICATE.findall(reasons):
+        for predicate in PREDICATES:
+            found = predicate.pattern.search(reason)
+            if found is not None:
+                words = {"n": number, **{k: v.strip() or taints for k, v in found.groupdict().items()}}
+                told.append(predicate.meaning.format(**words))
+                if not remedy:
+                    code, remedy = predicate.code, predicate.remedy.format(**words)
+                break
+        else:
+            told.append(f"{number} {reason.strip()}")
+    return code, f"no node of {total} fits: {', '.join(told)}", remedy
+
+
+@situation("Pod")
+def no_scheduler(case: Case) -> Iterator[Finding]:
+    """A pod that no scheduler has looked at: its schedulerName is wrong, or the scheduler does not run."""
+    if case.spec.get("nodeName") or case.condition("PodScheduled") or _is_terminating(case):
+        return
+    name = case.spec.get("schedulerName", "default-scheduler")
+    created = case.time(case.meta.get("creationTimestamp"))
+    if created is None or case.now - created < timedelta(seconds=10):
+        return
+    yield Finding(
+        code="no-scheduler",
+        subject=case.ref,
+        cause=f"no scheduler has looked at it: {name} does not run, or does not see it",
+        controller=name,
+        remedy="start the scheduler, or correct schedulerName in the pod template",
+    )
+
+
+# -- containers -------------------------------------------------------------------------------
+
+
+def _containers(case: Case) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """The statuses of the containers, and whether they are init containers."""
+    for status in case.status.get("initContainerStatuses") or ():
+        yield status, True
+    for status in case.status.get("containerStatuses") or ():
+        yield status, False
+
+
+def _label(name: str, init: bool) -> str:
+    return f"init container {name}" if init else f"container {name}"
+
+
+@situation("Pod")
+def image_not_pulled(case: Case) -> Iterator[Finding]:
+    """The image never comes: a wrong name or tag, or a registry that refuses."""
+    for status, init in _containers(case):
+        waiting = (status.get("state") or {}).get("waiting") or {}
+        reason = waiting.get("reason", "")
+        if reason not in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"):
+            continue
+        image = status.get("image") or _image(case, status.get("name", ""))
+        detail = _pull_detail(case, str(waiting.get("message", "")))
+        yield Finding(
+            code="image",
+            subject=case.ref,
+            cause=f"the image {image} of {_label(status.get('name', ''), init)} cannot be pulled ({reason}){detail}",
+            controller=KUBELET,
+            next=f"the kubelet tries again, up to {duration(MAX_BACK_OFF)} later each time",
+            remedy="correct the image name or tag, or the imagePullSecrets",
+        )
+        return
+
+
+def _pull_detail(case: Case, message: str) -> str:
+    if not message or message.startswith("Back-off"):
+        events = case.snapshot.events(case.document, "Failed")
+        message = next((message_of(each) for each in events if "pull" in message_of(each)), "")
+    return f": {brief(message)}" if message else ""
+
+
+def _image(case: Case, name: str) -> str:
+    for container in (*case.spec.get("initContainers", ()), *case.spec.get("containers", ())):
+        if container.get("name") == name:
+            return str(container.get("image", ""))
+    return ""
+
+
+@situation("Pod")
+def crash_loop(case: Case) -> Iterator[Finding]:
+    """A container that keeps ending: its exit code, or that it used too much memory."""
+    for status, init in _containers(case):
+        state = status.get("state") or {}
+        waiting = state.get("waiting") or {}
+        ended = (status.get("lastState") or {}).get("terminated") or state.get("terminated") or {}
+        if waiting.get("reason") != "CrashLoopBackOff" and not (
+            status.get("restartCount", 0) >= 2 and not status.get("ready") and ended.get("exitCode")
+        ):
+            continue
+        label, restarts = _label(status.get("name", ""), init), status.get("restartCount", 0)
+        if ended.get("reason") == "OOMKilled":
+            cause = f"{label} is killed because it uses more memory than its limit (OOMKilled), {count(restarts, 'restart')} so far"
+            code, remedy = "oom", "raise the memory limit of the container, or find its leak"
+        else:
+            how = f"exit code {ended['exitCode']}" if "exitCode" in ended else "an unknown exit code"
+            cause = f"{label} keeps ending with {how} (CrashLoopBackOff), {count(restarts, 'restart')} so far"
+            code, remedy = "crash-loop", f"read its log: kubectl logs {case.ref.name} --previous"
+        finished = case.time(ended.get("finishedAt"))
+        wait = _back_off(restarts)
+        due = (
+            f" {at(finished + wait, case.now)}" if finished is not None and finished + wait > case.now else ""
+        )
+        yield Finding(
+            code=code,
+            subject=case.ref,
+            cause=cause,
+            controller=KUBELET,
+            next=f"the kubelet starts it again{due}, after at most {duration(MAX_BACK_OFF)}",
+            remedy=remedy,
+        )
+        return
+
+
+def _back_off(restarts: int) -> timedelta:
+    """How long a kubelet waits before a restart: 10 s, then twice as long each time, at most five minutes."""
+    return min(timedelta(seconds=10 * 2 ** min(max(restarts - 1, 0), 10)), MAX_BACK_OFF)
+
+
+@situation("Pod")
+def config_missing(case: Case) -> Iterator[Finding]:
+    """A ConfigMap, a Secret or a key of one that a container needs does not exist."""
+    for status, init in _containers(case):
+        waiting = (status.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in (
+            "CreateContainerConfigError",
+            "CreateContainerError",
+            "RunContainerError",
+        ):
+            yield Finding(
+                code="container-config",
+                subject=case.ref,
+                cause=f"{_label(status.get('name', ''), init)} cannot be created: {brief(str(waiting.get('message', '')) or waiting['reason'])}",
+                controller=KUBELET,
+                next="the kubelet tries again every few seconds",
+                remedy="create what is missing, or correct the reference in the pod template",
+            )
+            return
+    started = any((status.get("state") or {}).get("running") for status, _ in _containers(case))
+    if started or not case.spec.get("nodeName") or case.status.get("phase") not in (None, "Pending"):
+        return
+    for event in case.snapshot.events(
+        case.document, "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"
+    ):
+        message = message_of(event)
+        missing = re.search(r'(configmap|secret) "([^"]+)" not found', message)
+        if missing:
+            kind = {"configmap": "ConfigMap", "secret": "Secret"}[missing[1]]
+            cause, code = f"{kind} {missing[2]}, which it mounts, does not exist", "missing-volume-source"
+            remedy = f"create {kind} {missing[2]}, or mark the volume optional"
+        elif "Multi-Attach error" in message:
+            cause, code = f"its volume is still attached to another node: {brief(message)}", "multi-attach"
+            remedy = "wait until the old pod is gone; delete it with force if its node is lost"
+        else:
+            cause, code = f"its volume cannot be mounted: {brief(message)}", "mount"
+            remedy = ""
+            if event.get("reason") == "FailedCreatePodSandBox":
+                cause, code = f"its sandbox cannot be created: {brief(message)}", "sandbox"
+        yield Finding(
+            code=code,
+            subject=case.ref,
+            cause=cause,
+            controller=KUBELET,
+            next="the kubelet tries again, every two minutes at the latest",
+            remedy=remedy,
+        )
+        return
+
+
+@situation("Pod")
+def init_not_finished(case: Case) -> Iterator[Finding]:
+    """The containers wait for an init container that runs and runs."""
+    initialized = case.condition("Initialized")
+    if initialized.get("status") != "False" or case.status.get("phase") != "Pending":
+        return
+    for status, init in _containers(case):
+        running = (status.get("state") or {}).get("running")
+        if init and running and not status.get("ready"):
+            since = case.time(running.get("startedAt"))
+            length = f" for {duration(case.now - since)}" if since is not None else ""
+            total = len(case.spec.get("initContainers", ()))
+            done = sum(bool(one.get("ready")) for one in case.status.get("initContainerStatuses") or ())
+            yield Finding(
+                code="init",
+                subject=case.ref,
+                cause=f"init container {status.get('name')} has been running{length} and does not end ({done} of {total} done)",
+                controller=KUBELET,
+                next="the other containers start when it ends with exit code 0",
+                remedy=f"read its log: kubectl logs {case.ref.name} -c {status.get('name')}",
+            )
+            return
+
+
+@situation("Pod")
+def not_ready(case: Case) -> Iterator[Finding]:
+    """It runs, and its readiness probe (or a readiness gate) fails."""
+    ready = case.condition("Ready")
+    if case.status.get("phase") != "Running" or ready.get("status") == "True" or _is_terminating(case):
+        return
+    conditions = {each.get("type"): each.get("status") for each in case.status.get("conditions") or ()}
+    gates = [
+        gate.get("conditionType", "")
+        for gate in case.spec.get("readinessGates") or ()
+        if conditions.get(gate.get("conditionType")) != "True"
+    ]
+    unready = [
+        status
+        for status, init in _containers(case)
+        if not init and not status.get("ready") and (status.get("state") or {}).get("running")
+    ]
+    if gates and not unready:
+        yield Finding(
+            code="readiness-gate",
+            subject=case.ref,
+            cause=f"its readiness gate {', '.join(gates)} is not True",
+            controller="the controller of the gate's condition",
+        )
+        return
+    if not unready:
+        return
+    names = ", ".join(status.get("name", "") for status in unready)
+    probed = any(
+        container.get("readinessProbe") or container.get("startupProbe")
+        for container in case.spec.get("containers", ())
+        if container.get("name") in [status.get("name") for status in unready]
+    )
+    events = case.snapshot.events(case.document, "Unhealthy")
+    said = f": {brief(message_of(events[0]))}" if events else ""
+    what = "fails its readiness probe" if probed or events else "does not report ready"
+    yield Finding(
+        code="readiness",
+        subject=case.ref,
+        cause=f"container {names} runs but {what}{said}",
+        controller=KUBELET,
+        next="the kubelet probes it again; it gets no traffic until then",
+        remedy=f"see what the probe asks for: kubectl describe pod {case.ref.name}; kubectl logs {case.ref.name}",
+    )
+
+
+@situation("Pod")
+def starting(case: Case) -> Iterator[Finding]:
+    """It is scheduled, and its kubelet has not started its containers."""
+    if (
+        not case.spec.get("nodeName")
+        or case.status.get("phase") not in (None, "", "Pending")
+        or _is_terminating(case)
+    ):
+        return
+    reasons = {
+        ((status.get("state") or {}).get("waiting") or {}).get("reason") for status, _ in _containers(case)
+    }
+    if not reasons <= {None, "ContainerCreating", "PodInitializing"}:
+        return
+    scheduled = case.time(case.condition("PodScheduled").get("lastTransitionTime"))
+    slow = scheduled is not None and case.now - scheduled > SLOW_PULL
+    since = f" for {duration(case.now - scheduled)}" if scheduled is not None else ""
+    yield Finding(
+        code="starting",
+        subject=case.ref,
+        cause=f"its containers are being created on {case.spec['nodeName']}{since}",
+        controller=KUBELET,
+        next="the kubelet pulls images and mounts volumes, then starts them",
+        weight=Weight.CONSEQUENCE if slow else Weight.WAITS,
+    )
+
+
+@situation("Pod")
+def failed(case: Case) -> Iterator[Finding]:
+    """It has ended, and is not started again."""
+    if case.status.get("phase") != "Failed":
+        return
+    ended = [
+        (status.get("name", ""), (status.get("state") or {}).get("terminated") or {})
+        for status, _ in _containers(case)
+    ]
+    bad = next(((name, one) for name, one in ended if one.get("exitCode")), None)
+    reason = case.status.get("reason") or (bad[1].get("reason") if bad else "")
+    if case.status.get("reason"):
+        said = case.status.get("message")
+        cause = f"failed: {reason}" + (f", {brief(said)}" if said else "")
+    elif bad:
+        cause = f"container {bad[0]} ended with exit code {bad[1]['exitCode']} ({reason or 'Error'})"
+    else:
+        cause = "failed without a reason"
+    yield Finding(
+        code="failed",
+        subject=case.ref,
+        cause=cause,
+        controller=KUBELET,
+        weight=Weight.CONSEQUENCE if case.meta.get("ownerReferences") else Weight.BLOCKED,
+        remedy=f"read its log: kubectl logs {case.ref.name}",
+    )

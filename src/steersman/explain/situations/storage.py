@@ -1,0 +1,166 @@
+"""Claims and volumes: not bound and why, waiting for a pod, too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from steersman.explain.model import Case, Finding, Weight, message_of
+from steersman.explain.situations.registry import situation
+from steersman.explain.words import brief, count
+
+BINDER = "persistentvolume-binder-controller"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+@situation("PersistentVolumeClaim")
+def not_bound(case: Case) -> Iterator[Finding]:
+    """The claim is not bound: no class, no default class, no matching volume, provisioning fails, or no pod uses it."""
+    if case.status.get("phase", "Pending") != "Pending" or case.meta.get("deletionTimestamp"):
+        return
+    if "storageClassName" not in case.spec:
+        yield from _without_class(case)
+        return
+    name = case.spec["storageClassName"]
+    if not name:
+        yield _no_volume(case, "without a class")
+        return
+    class_ = case.snapshot.get("StorageClass", "", name)
+    if class_ is None:
+        if case.snapshot.known("StorageClass") and not any(_matches(case, name)):
+            yield Finding(
+                code="no-class",
+                subject=case.ref,
+                cause=f"StorageClass {name} does not exist, and no volume of that class matches",
+                controller=BINDER,
+                next="it is bound when the class or a matching volume exists",
+                remedy=f"create StorageClass {name}, or name one of kubectl get storageclass in a new claim",
+            )
+        return
+    if class_.get("volumeBindingMode") == "WaitForFirstConsumer" and not _is_used(case):
+        yield Finding(
+            code="first-consumer",
+            subject=case.ref,
+            cause=f"StorageClass {name} waits for the first pod that uses the claim (WaitForFirstConsumer), and there is none",
+            controller=BINDER,
+            next="a volume is bound or provisioned when a pod with this claim is scheduled",
+            remedy="nothing is wrong: create the pod",
+            weight=Weight.WAITS,
+        )
+        return
+    if class_.get("provisioner") == NO_PROVISIONER:
+        yield _no_volume(case, f"of StorageClass {name}, which provisions none")
+        return
+    yield from _provisioning(case, name, str(class_.get("provisioner", "")))
+
+
+def _without_class(case: Case) -> Iterator[Finding]:
+    defaults = [
+        each
+        for each in case.snapshot.objects("StorageClass")
+        if each["metadata"].get("annotations", {}).get(DEFAULT_CLASS) == "true"
+    ]
+    if not defaults and case.snapshot.known("StorageClass"):
+        yield Finding(
+            code="no-default-class",
+            subject=case.ref,
+            cause="it names no StorageClass, and no class is the default one",
+            controller=BINDER,
+            next="it is bound when a class becomes the default, or a volume without a class matches",
+            remedy=f"annotate a class with {DEFAULT_CLASS}=true, or set storageClassName in a new claim",
+        )
+
+
+def _matches(case: Case, name: str) -> Iterator[str]:
+    """The names of the available volumes of a class."""
+    for volume in case.snapshot.objects("PersistentVolume"):
+        spec = volume.get("spec", {})
+        if spec.get("storageClassName", "") == name and volume.get("status", {}).get("phase") == "Available":
+            yield volume["metadata"]["name"]
+
+
+def _no_volume(case: Case, which: str) -> Finding:
+    wanted = (case.spec.get("resources") or {}).get("requests", {}).get("storage", "")
+    available = list(_matches(case, case.spec.get("storageClassName") or ""))
+    found = f"{count(len(available), 'volume')} available, but none fits" if available else "there is none"
+    modes = ", ".join(case.spec.get("accessModes") or ())
+    return Finding(
+        code="no-volume",
+        subject=case.ref,
+        cause=f"it needs a PersistentVolume {which} with {wanted} and {modes}: {found}",
+        controller=BINDER,
+        next="it is bound when a matching volume exists",
+        remedy="create such a PersistentVolume, or use a class with a provisioner",
+    )
+
+
+def _is_used(case: Case) -> bool:
+    return any(
+        (volume.get("persistentVolumeClaim") or {}).get("claimName") == case.ref.name
+        for pod in case.snapshot.objects("Pod", case.ref.namespace)
+        for volume in (pod.get("spec") or {}).get("volumes") or ()
+    )
+
+
+def _provisioning(case: Case, name: str, provisioner: str) -> Iterator[Finding]:
+    events = case.snapshot.events(case.document, "ProvisioningFailed")
+    if events:
+        yield Finding(
+            code="provisioning-failed",
+            subject=case.ref,
+            cause=f"{provisioner} of StorageClass {name} cannot provision a volume: {brief(message_of(events[0]))}",
+            controller=provisioner,
+            next="the provisioner tries again, with a growing delay",
+        )
+        return
+    if case.snapshot.events(case.document, "ExternalProvisioning"):
+        yield Finding(
+            code="no-provisioner",
+            subject=case.ref,
+            cause=f"it waits for the provisioner {provisioner} of StorageClass {name}, which has not answered",
+            controller=provisioner,
+            next="the volume is created when the provisioner does so",
+            remedy=f"see whether the CSI driver {provisioner} runs: kubectl get pods -A, kubectl get csidrivers",
+        )
+
+
+@situation("PersistentVolumeClaim")
+def volume_lost(case: Case) -> Iterator[Finding]:
+    """The volume of a bound claim is gone."""
+    if case.status.get("phase") == "Lost":
+        yield Finding(
+            code="volume-lost",
+            subject=case.ref,
+            cause=f"its PersistentVolume {case.spec.get('volumeName')} does not exist any more",
+            controller=BINDER,
+            remedy="restore the volume under the same name, or delete the claim and its data",
+        )
+
+
+@situation("PersistentVolumeClaim")
+def resizing(case: Case) -> Iterator[Finding]:
+    """The claim is to be larger, and the file system waits for a pod."""
+    pending = case.condition("FileSystemResizePending")
+    if pending.get("status") == "True":
+        yield Finding(
+            code="resize",
+            subject=case.ref,
+            cause="its volume is larger already, and its file system is resized when a pod mounts it",
+            controller="the kubelet",
+            next="the kubelet resizes it while a pod uses it",
+            weight=Weight.WAITS,
+        )
+
+
+@situation("PersistentVolume")
+def released(case: Case) -> Iterator[Finding]:
+    """A volume whose claim is gone, and which is kept."""
+    if case.status.get("phase") == "Released":
+        claim = case.spec.get("claimRef") or {}
+        yield Finding(
+            code="released",
+            subject=case.ref,
+            cause=f"its claim {claim.get('namespace')}/{claim.get('name')} is deleted, and its reclaim policy Retain keeps it from being bound again",
+            controller=BINDER,
+            remedy="remove spec.claimRef to offer it again; its data stays",
+        )

@@ -1,0 +1,208 @@
+"""Findings as pure functions: rows of documents and messages to causes, and the ranking of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.explain.explanation import explain, rank
+from steersman.explain.model import Case, Finding, Ref, Snapshot, Weight
+from steersman.explain.render import text
+from steersman.explain.situations import findings
+from steersman.explain.situations.pods import read_predicates
+from steersman.explain.words import at, brief, duration, some
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def found(document: dict[str, Any], *others: dict[str, Any], rounds: Any = None) -> list[Finding]:
+    return list(findings(Case(Snapshot(NOON, [document, *others], rounds=rounds), document)))
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "cause"),
+    [
+        (
+            "0/3 nodes are available: 1 Insufficient memory, 2 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }. "
+            "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+            "resources",
+            "no node of 3 fits: 1 have too little memory, 2 have a taint that the pod does not tolerate "
+            "(node-role.kubernetes.io/control-plane:)",
+        ),
+        (
+            "0/2 nodes are available: 2 node(s) were unschedulable. no new claims to deallocate, preemption: 0/2",
+            "cordoned",
+            "no node of 2 fits: 2 are cordoned",
+        ),
+        ("0/0 nodes are available: .", "no-nodes", "there is no node at all"),
+        (
+            "0/1 nodes are available: 1 node(s) had a bad day.",
+            "unschedulable",
+            "no node of 1 fits: 1 node(s) had a bad day",
+        ),
+        ("", "unschedulable", "not scheduled: the scheduler gives no reason"),
+        ("strange", "unschedulable", "not scheduled: strange"),
+    ],
+)
+def test_predicates_of_the_scheduler_are_said_in_words(message: str, code: str, cause: str) -> None:
+    assert read_predicates(message)[:2] == (code, cause)
+
+
+def finding(code: str, weight: Weight, depth: int = 0, name: str = "x") -> Finding:
+    return Finding(code=code, subject=Ref("Pod", "a", name), cause=code, weight=weight, depth=depth)
+
+
+def test_the_deepest_of_the_causes_that_explain_most_comes_first() -> None:
+    ranked = rank(
+        [
+            finding("note", Weight.NOTE, 9),
+            finding("shallow", Weight.BLOCKED, 1),
+            finding("deep", Weight.BLOCKED, 3),
+            finding("waits", Weight.WAITS, 5),
+            finding("consequence", Weight.CONSEQUENCE, 7),
+        ]
+    )
+    assert [each.code for each in ranked] == ["deep", "shallow", "waits", "consequence", "note"]
+    assert rank([finding("deep", Weight.BLOCKED, 3), finding("root", Weight.ROOT)])[0].code == "root"
+
+
+def test_a_consequence_without_a_cause_is_the_answer() -> None:
+    assert (
+        rank([finding("consequence", Weight.CONSEQUENCE), finding("note", Weight.NOTE, 2)])[0].code
+        == "consequence"
+    )
+
+
+def test_equal_causes_are_one_finding() -> None:
+    (one,) = rank([finding("image", Weight.BLOCKED, 2, name) for name in ("a", "b", "c")])
+    assert one.sentence == "Pod a and 2 more: image."
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    meta = {"name": "web", "namespace": "a", "uid": "u1", "creationTimestamp": "2026-01-02T11:00:00Z"}
+    return {"kind": "Pod", "metadata": meta, "spec": {"nodeName": "n"}, "status": status}
+
+
+def test_a_container_out_of_memory_is_told_from_one_that_crashes() -> None:
+    ended = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-01-02T11:59:50Z"}
+    status = {
+        "name": "main",
+        "restartCount": 3,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": ended},
+    }
+    (oom,) = found(pod(phase="Running", containerStatuses=[status]))
+    assert oom.code == "oom"
+    assert oom.cause == (
+        "container main is killed because it uses more memory than its limit (OOMKilled), 3 restarts so far"
+    )
+    assert oom.next == "the kubelet starts it again at 12:00:30 (in 30 s), after at most 5 min"
+
+
+def test_a_multi_attach_error_is_named() -> None:
+    event = {
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "a"},
+        "involvedObject": {"kind": "Pod", "namespace": "a", "name": "web", "uid": "u1"},
+        "reason": "FailedAttachVolume",
+        "message": 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) old',
+        "lastTimestamp": "2026-01-02T11:59:00Z",
+    }
+    codes = [each.code for each in found(pod(phase="Pending"), event)]
+    assert "multi-attach" in codes
+
+
+def test_the_trace_tells_of_failed_rounds_stale_caches_and_fights() -> None:
+    meta = {"name": "web", "namespace": "a", "generation": 1}
+    deployment = {"kind": "Deployment", "metadata": meta, "spec": {}, "status": {"observedGeneration": 1}}
+    rounds = {
+        "rounds": [
+            {
+                "controller": "deployment-controller",
+                "namespace": "a",
+                "name": "web",
+                "ending": {"failure": "etcd is slow", "code": 500, "retryAfter": 5.0},
+                "next": "2026-01-02T12:00:05Z",
+            }
+        ],
+        "keys": [
+            {"controller": "deployment-controller", "name": "web", "waitsForCacheOf": "replicasets.apps"}
+        ],
+        "fights": [
+            {
+                "resource": "deployments.apps",
+                "namespace": "a",
+                "name": "web",
+                "actors": ["hpa", "another client"],
+                "turns": 7,
+            }
+        ],
+    }
+    told = {each.code: each for each in found(deployment, rounds=rounds)}
+    assert told["failing"].next == "it tries again at 12:00:05 (in 5 s)"
+    assert told["stale-cache"].cause.endswith(
+        "waits until its cache of replicasets.apps shows its own last write"
+    )
+    assert told["fight"].cause == "hpa, another client keep changing it in turns, 7 times in 10 minutes"
+
+
+KINDS = (
+    "Pod",
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "Service",
+    "Node",
+    "Namespace",
+    "PersistentVolumeClaim",
+)
+FIELDS = (
+    "phase",
+    "replicas",
+    "conditions",
+    "containerStatuses",
+    "active",
+    "failed",
+    "type",
+    "volumes",
+    "metrics",
+    "finalizers",
+)
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=2),
+    max_leaves=6,
+)
+PART = st.dictionaries(st.sampled_from(FIELDS), ODD, max_size=4)
+
+
+@given(kind=st.sampled_from(KINDS), spec=PART, status=PART)
+def test_no_object_however_odd_stops_an_explanation(
+    kind: str, spec: dict[str, Any], status: dict[str, Any]
+) -> None:
+    meta = {"name": "web", "namespace": "a", "uid": "u1", "creationTimestamp": "2026-01-02T11:00:00Z"}
+    odd = {"kind": kind, "metadata": meta, "spec": spec, "status": status}
+    told = explain(Snapshot(NOON, [odd]), odd)
+    assert told.summary.startswith(f"{kind} a/web wants")
+    assert text(told)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h"), (90_000, "1 d 1 h")]
+)
+def test_durations_have_two_units(seconds: int, words: str) -> None:
+    assert duration(timedelta(seconds=seconds)) == words
+
+
+def test_words() -> None:
+    assert at(NOON + timedelta(seconds=5), NOON) == "at 12:00:05 (in 5 s)"
+    assert at(NOON - timedelta(days=2), NOON) == "at 2025-12-31 12:00 (2 d ago)"
+    assert some(["a", "b", "c", "d"]) == "a, b, c and 1 more"
+    assert brief("a\n b. ") == "a b"
+    assert len(brief("x" * 999)) == 300
