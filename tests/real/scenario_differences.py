@@ -141,17 +141,21 @@ DIFFERENCES = (
 )
 
 
-def unlisted(found: Mapping[str, list[tuple[str, Any, Any]]]) -> Iterator[str]:
+def unlisted(
+    found: Mapping[str, list[tuple[str, Any, Any]]], known: tuple[Difference, ...] = DIFFERENCES
+) -> Iterator[str]:
     """What differs, by request, and is not on the list."""
     for ask, places in found.items():
         for path, ours, theirs in places:
-            if not any(each.covers(ask, path) for each in DIFFERENCES):
+            if not any(each.covers(ask, path) for each in known):
                 yield f"{ask}: {path}\n    here:  {ours!r}\n    there: {theirs!r}"
 
 
-def obsolete(found: Mapping[str, list[tuple[str, Any, Any]]]) -> Iterator[str]:
+def obsolete(
+    found: Mapping[str, list[tuple[str, Any, Any]]], known: tuple[Difference, ...] = DIFFERENCES
+) -> Iterator[str]:
     """What is on the list and differs no more."""
-    for each in DIFFERENCES:
+    for each in known:
         for pattern in each.asks:
             asks = [ask for ask in found if fnmatchcase(ask, pattern)]
             if not any(each.covers(ask, path) for ask in asks for path, _, _ in found[ask]):

@@ -192,7 +192,7 @@ def write(answers: Mapping[str, Answer]) -> str:
     return "".join(lines)
 
 
-def recorded() -> dict[str, Answer]:
+def recorded(path: Path = RECORDED) -> dict[str, Answer]:
     """What a real server answered when it was last asked."""
-    lines = (line.split("\t", 1) for line in RECORDED.read_text().split("\n") if line)
+    lines = (line.split("\t", 1) for line in path.read_text().split("\n") if line)
     return {title: {"headers": USUAL, **json.loads(answer)} for title, answer in lines}

@@ -165,6 +165,9 @@ async def play(target: Target, chapters: Mapping[str, Sequence[Any]]) -> dict[st
                 told[title] = plain.answer(ask.title, answer, ask.head)
                 if ask.unordered:
                     told[title]["body"] = in_order(told[title]["body"])
+                    warnings = told[title]["headers"].get("Warning")
+                    if isinstance(warnings, list):
+                        warnings.sort()
     return told
 
 

@@ -146,6 +146,8 @@ class Server:
         """Where the webhooks of Services are served."""
         self.answers: Answers | None = None
         """The answers of webhooks that the request under way has; None for one that has asked none."""
+        self.request_warnings: list[str] = []
+        """The warnings of the request under way, for its client: of policies, and of rules that old values break."""
         self.reactions: dict[str, Reaction] = {}
         """By resource id: what the server does when one of its objects was written or removed."""
         self._extensions: tuple[Extension, ...] = ()

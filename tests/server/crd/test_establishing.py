@@ -316,10 +316,10 @@ def test_what_is_not_done_for_a_definition_is_logged(
 ) -> None:
     given = definition()
     schema = given["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "self.size > 0"}]
+    schema["properties"]["spec"]["properties"]["shoe"] = {"type": "string", "format": "shoe-size"}
     with caplog.at_level(logging.WARNING):
         world.run(api.create(CRDS, "", given))
-    assert "x-kubernetes-validations are not evaluated" in caplog.text
+    assert 'unrecognized format "shoe-size"' in caplog.text
 
 
 @pytest.mark.parametrize("depth", [50, 500, 5000])

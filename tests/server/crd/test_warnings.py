@@ -41,10 +41,6 @@ def test_a_definition_that_asks_for_nothing_special_needs_no_warning() -> None:
     [
         ({"format": "shoe-size", "type": "string"}, 'unrecognized format "shoe-size"'),
         ({"format": "int32", "type": "number"}, 'unrecognized format "int32"'),
-        (
-            {"x-kubernetes-validations": [{"rule": "self.x > 0"}]},
-            'x-kubernetes-validations are not evaluated: v1 allows what "self.x > 0" forbids',
-        ),
     ],
 )
 def test_what_is_not_checked_is_told(schema: dict[str, Any], text: str) -> None:

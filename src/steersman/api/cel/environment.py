@@ -73,7 +73,7 @@ class Environment:
     functions: Mapping[str, tuple[Overload, ...]] = field(default_factory=lambda: LIBRARY)
     types: Mapping[str, Type] = field(default_factory=lambda: TYPE_NAMES)
 
-    def with_variables(self, **variables: Type) -> Environment:
+    def with_variables(self, /, **variables: Type) -> Environment:
         """Return the environment with additional variables."""
         return Environment({**self.variables, **variables}, self.structs, self.functions, self.types)
 

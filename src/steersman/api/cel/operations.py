@@ -26,6 +26,7 @@ from steersman.api.cel.runtime.values import (
     show,
     type_name,
 )
+from steersman.api.cel.schemas import unescape
 from steersman.api.cel.syntax import (
     Call,
     Expr,
@@ -38,7 +39,7 @@ from steersman.api.cel.syntax import (
     StructOf,
     qualified,
 )
-from steersman.api.cel.types import BOOL, INT, STRING, UINT, Sort
+from steersman.api.cel.types import BOOL, STRING, UINT, Sort, unwrapped
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **OPERATORS,
@@ -56,6 +57,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "_>_": operator.gt,
     "_>=_": operator.ge,
 }
+_AFFIXES: dict[str, Callable[[str, str], bool]] = {"startsWith": str.startswith, "endsWith": str.endswith}
 _ARITHMETIC: dict[str, Callable[[Any, Any], int]] = {
     "_+_": operator.add,
     "_-_": operator.sub,
@@ -102,7 +104,7 @@ class Operations(Compiler):
                 made = self._composed(expr) or self._type_name(name)
                 if made is not None:
                     return made
-        operand, field = self.compile(expr.operand), expr.field
+        operand, field = self.compile(expr.operand), self._field_name(expr.operand, expr.field)
         if expr.test:
             return self._has(operand, field)
         # A chain that does not begin with a name costs one more, for the chain itself.
@@ -111,6 +113,11 @@ class Operations(Compiler):
 
     def _is_index(self, expr: Expr) -> bool:
         return isinstance(expr, Call) and expr.function == "_[_]"
+
+    def _field_name(self, operand: Expr, field: str) -> str:
+        """The name that a field has in values: expressions have the names of declared fields escaped."""
+        holder = unwrapped(self.type_of(operand))[0]
+        return unescape(field) if holder.sort is Sort.STRUCT else field
 
     def _composed(self, expr: Select) -> Code | None:
         """``variables.x`` of an admission policy, computed when first used."""
@@ -231,12 +238,8 @@ class Operations(Compiler):
     def order(self, expr: Call, args: tuple[Expr, ...]) -> Code:
         name = expr.function
         first, second = self.compile(args[0]), self.compile(args[1])
-        sorts = {self.type_of(arg).sort for arg in args}
-        numeric = isinstance(args[1], Literal) and args[1].type == INT
-        if sorts == {Sort.INT} or numeric:
-            run = _ordered_ints(first.run, second.run, _ORDER[name], OPERATORS[name])
-            return Code(run, first.cost + second.cost + 1)
-        return self._plain_call(expr, name, args)
+        run = _ordered(first.run, second.run, _ORDER[name], OPERATORS[name])
+        return Code(run, first.cost + second.cost + 1)
 
     def arithmetic(self, expr: Call, args: tuple[Expr, ...]) -> Code:
         if {self.type_of(arg).sort for arg in args} != {Sort.INT}:
@@ -251,6 +254,23 @@ class Operations(Compiler):
             return slow(one, other)
 
         return Code(run, first.cost + second.cost + 1)
+
+    def affix(self, expr: Call, args: tuple[Expr, ...]) -> Code:
+        """``x.startsWith('a')`` and ``x.endsWith('a')``."""
+        text, part = args if len(args) == 2 else (None, None)
+        if text is None or not isinstance(part, Literal) or part.type != STRING:
+            return self._plain_call(expr, expr.function, args)
+        inner, fits, slow = self.compile(text), _AFFIXES[expr.function], FUNCTIONS[expr.function]
+        run, constant_part = inner.run, str(part.value)
+
+        def test(frame: Frame) -> Any:
+            value = run(frame)
+            if type(value) is str:
+                frame[COST] -= (len(value) + 9) // 10
+                return fits(value, constant_part)
+            return slow(value, constant_part)
+
+        return Code(test, inner.cost)
 
     def membership(self, expr: Call, args: tuple[Expr, ...]) -> Code:
         within = args[1]
@@ -268,6 +288,14 @@ class Operations(Compiler):
 
                 return Code(within_constants, item.cost)
         return self._plain_call(expr, "@in", args)
+
+    def optional_select(self, expr: Call, args: tuple[Expr, ...]) -> Code:
+        """``x.?field``."""
+        operand, field = args
+        assert isinstance(field, Literal)
+        inner, name = self.compile(operand), self._field_name(operand, str(field.value))
+        run = inner.run
+        return Code(lambda frame: operators.optional_index(run(frame), name), inner.cost + 1)
 
     def index(self, expr: Call, args: tuple[Expr, ...]) -> Code:
         operand, key = self.compile(args[0]), self.compile(args[1])
@@ -435,11 +463,15 @@ def _equals(one: Run, other: Run, positive: bool) -> Run:
     return run
 
 
-def _ordered_ints(one: Run, other: Run, fast: Callable[[Any, Any], bool], slow: Callable[..., Any]) -> Run:
+def _ordered(one: Run, other: Run, fast: Callable[[Any, Any], bool], slow: Callable[..., Any]) -> Run:
+    cost_of = COSTS["_<_"]
+    assert callable(cost_of)
+
     def run(frame: Frame) -> Any:
         first, second = one(frame), other(frame)
         if type(first) is int and type(second) is int:
             return fast(first, second)
+        frame[COST] -= cost_of((first, second)) - 1
         return slow(first, second)
 
     return run
@@ -551,7 +583,9 @@ _SPECIAL: dict[str, Callable[[Any, Call, tuple[Expr, ...]], Code]] = {
     "_!=_": Operations.equality,
     **dict.fromkeys(_ORDER, Operations.order),
     **dict.fromkeys(_ARITHMETIC, Operations.arithmetic),
+    **dict.fromkeys(_AFFIXES, Operations.affix),
     "@in": Operations.membership,
     "_[_]": Operations.index,
+    "_?._": Operations.optional_select,
     "bind": Operations.bind,
 }

@@ -349,7 +349,7 @@ class _Parser:
                 return Literal(at, BOOL, token.text == "true")
             case Token.MARK if token.text == "null":
                 return Literal(at, NULL, None)
-        words = f"Syntax error: mismatched input '{token.text}' expecting an expression"
+        words = f"Syntax error: mismatched input '{token.text}' expecting {_EXPRESSION_STARTS}"
         raise self._wrong(token.at, words)
 
     def _unquoted(self, token: Lexeme) -> str:
@@ -367,6 +367,8 @@ class _Parser:
             return b""
 
 
+_EXPRESSION_STARTS = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+"""The tokens that an expression may begin with, as cel-go's parser lists them."""
 _UINT64_DIGITS = 20
 """The decimal digits of the largest integer of 64 bits; Python refuses to convert more than 4,300."""
 

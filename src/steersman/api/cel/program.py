@@ -62,27 +62,38 @@ class Program:
 
     def evaluate(self, *values: object, limit: int = PER_CALL_LIMIT) -> Result:
         """The value for these values of the variables. Raises `EvaluationError`, which has the cost until then."""
-        return self.evaluate_in([limit, 0, *values], limit)
+        frame = [limit - self._cost, 0, *values, *self._blank]
+        try:
+            value = self._run(frame)
+        except (EvaluationError, Stop, RecursionError) as error:
+            raise self._failure(error, frame, limit) from None
+        left = frame[COST]
+        if left < 0:
+            raise self._failure(Stop(), frame, limit)
+        return Result(value, limit - left)
 
     def evaluate_in(self, shared: Frame, limit: int = PER_CALL_LIMIT) -> Result:
         """The value in a frame that other programs of the same variables share, with lazy values computed once."""
         frame = [*shared, *self._blank]
-        frame[COST] = limit - self._cost
-        frame[VARIABLES] = 0
+        frame[COST], frame[VARIABLES] = limit - self._cost, 0
         try:
             value = self._run(frame)
             if frame[COST] < 0:
                 raise Stop
-        except EvaluationError as error:
-            error.cost = limit - frame[COST] + frame[VARIABLES]
-            raise
-        except Stop:
-            exceeded = CostLimitExceeded()
-            exceeded.cost = limit - frame[COST] + frame[VARIABLES]
-            raise exceeded from None
-        except RecursionError:
-            raise EvaluationError("internal error: expression is nested too deeply") from None
+        except (EvaluationError, Stop, RecursionError) as error:
+            raise self._failure(error, frame, limit) from None
         return Result(value, limit - frame[COST] + frame[VARIABLES])
+
+    def _failure(self, error: Exception, frame: Frame, limit: int) -> EvaluationError:
+        """The error of an evaluation, with what it has cost."""
+        if isinstance(error, Stop):
+            failed: EvaluationError = CostLimitExceeded()
+        elif isinstance(error, EvaluationError):
+            failed = error
+        else:
+            failed = EvaluationError("internal error: expression is nested too deeply")
+        failed.cost = limit - frame[COST] + frame[VARIABLES]
+        return failed
 
 
 def compile_program(

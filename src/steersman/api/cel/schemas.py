@@ -155,3 +155,21 @@ def escape(name: str) -> str | None:
     if _NAME.fullmatch(name) is None:
         return None
     return re.sub(r"__|[.\-/]", lambda match: _SPECIAL[match[0]], name)
+
+
+_UNESCAPED = {escaped: plain for plain, escaped in _SPECIAL.items()} | {
+    f"__{word}__": word for word in RESERVED
+}
+_ESCAPED = re.compile("|".join(map(re.escape, _UNESCAPED)))
+
+
+def unescape(name: str) -> str:
+    """The name of a field from its name in expressions."""
+    if "__" not in name:
+        return name
+    word = _UNESCAPED.get(name)
+    if word is not None:
+        return word
+    return _ESCAPED.sub(
+        lambda match: _UNESCAPED[match[0]] if match[0] in _SPECIAL.values() else match[0], name
+    )

@@ -8,6 +8,7 @@
     structural_schema  structural schemas, and walks along them
     version            one version, compiled: pruning, defaulting, value_validation (with combinators,
                        number_validation, formats), embedded resources, list types
+    rules              validation rules, compiled and evaluated     rule_validation: of definitions
     resource           the strategy of custom resources             custom, scale, paths
     warnings           warnings about definitions and custom resources
 """

@@ -104,7 +104,7 @@ class _CustomStrategy:
         if version.has_status and "status" in obj.content:
             content = {name: value for name, value in obj.content.items() if name != "status"}
             obj = replace(obj, content=content)
-        errors = version.validate(obj)
+        errors = version.validate(obj, warnings=context.warnings)
         if errors:
             named = FieldErrors()
             metadata.validate_object_meta(named, obj.metadata, namespaced=version.namespaced, kube=False)
@@ -120,7 +120,7 @@ class _CustomStrategy:
             if "status" in old.content:
                 content["status"] = old.content["status"]
             new = replace(new, content=content)
-        errors = version.validate(new, old)
+        errors = version.validate(new, old, context.warnings)
         if errors:
             named = FieldErrors()
             metadata.validate_object_meta_update(named, new.metadata, old.metadata, kube=False)
@@ -138,7 +138,7 @@ class _CustomStrategy:
             content["status"] = prune_and_default["status"]
         meta = replace(old.metadata, managedFields=new.metadata.managedFields)
         new = replace(old, metadata=meta, content=content)
-        errors = version.validate_status(new, old)
+        errors = version.validate_status(new, old, context.warnings)
         if errors:
             self._raise_invalid(new, errors)
         return self._with_stored(new)

@@ -10,7 +10,12 @@ from steersman.server.crd.embedded import compile_coercion, compile_embedded_val
 from steersman.server.crd.errors import MISSING, SchemaViolation, field_errors
 from steersman.server.crd.paths import InvalidPath, field_at
 from steersman.server.crd.pruning import OBJECT_FIELDS, compile_pruning
-from steersman.server.crd.structural_schema import depth, structural_errors, unsupported_schema_error
+from steersman.server.crd.structural_schema import (
+    depth,
+    every_schema,
+    structural_errors,
+    unsupported_schema_error,
+)
 from steersman.server.crd.value_validation import compile_schema
 from steersman.server.status_errors import FieldError
 from steersman.server.validation.field_errors import FieldErrors, Verbatim
@@ -59,9 +64,18 @@ def validate_schema(schema: JSONSchemaProps, path: str, *, status: bool) -> list
     if schema.nullable:
         errors.forbidden(f"{where}.nullable", "nullable cannot be true at the root")
     unsupported = unsupported_schema_error(schema)
+    broken: list[FieldError] = []
     if not unsupported:
-        errors += structural_errors(schema, where) or validate_defaults(schema, where)
-    _validate_node(schema, where, _Context(), True, errors)
+        broken = structural_errors(schema, where) or validate_defaults(schema, where)
+        errors += broken
+    found = FieldErrors()
+    _validate_node(schema, where, _Context(), True, found)
+    errors += found
+    if not unsupported and not broken and any(each.xKubernetesValidations for each in every_schema(schema)):
+        # Few definitions have rules, and all of CEL comes with them.
+        from steersman.server.crd.rule_validation import validate_expressions
+
+        errors += validate_expressions(schema, where, found)
     if unsupported and not errors:
         errors.invalid(where, "", unsupported)
     return errors
@@ -245,7 +259,7 @@ def _validate_keys(schema: JSONSchemaProps, items: JSONSchemaProps, path: str, e
 
 
 def _validate_rules(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
-    """Validates the fields of validation rules; their expressions are not compiled."""
+    """Validates the fields of validation rules; `rule_validation` validates their expressions."""
     for index, rule in enumerate(schema.xKubernetesValidations):
         where = f"{path}.x-kubernetes-validations[{index}]"
         text, message = rule.rule.strip(), rule.message.strip()
@@ -318,3 +332,10 @@ def _validate_default(schema: JSONSchemaProps, path: str, errors: FieldErrors, i
     violations: list[SchemaViolation] = []
     compile_schema(schema)(value, "", violations, MISSING)
     errors += field_errors(violations, where)
+    if not violations and any(each.xKubernetesValidations for each in every_schema(schema)):
+        from steersman.server.crd.rules import compile_rules
+
+        rules = compile_rules(schema, root=schema.xKubernetesEmbeddedResource)
+        if rules is not None:
+            # As the value of an update that changes nothing, and as a new one.
+            errors += rules.check(value, value, where)[0] or rules.check(value, None, where)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -32,6 +32,9 @@ from steersman.server.crd.structural_schema import Walk, every_schema
 from steersman.server.crd.value_validation import compile_list_type_check, compile_schema
 from steersman.server.status_errors import FieldError
 from steersman.server.validation.field_errors import FieldErrors, Verbatim
+
+if TYPE_CHECKING:
+    from steersman.server.crd.rules import RuleNode
 
 _MAX_REPLICAS = 2**31 - 1
 _BLOCKING_REASONS = (
@@ -66,6 +69,7 @@ class CompiledVersion(msgspec.Struct, frozen=True, eq=False):
     _check_embedded: Walk | None
     _check_lists: Walk | None
     _validates_metadata: bool
+    _rules: RuleNode | None
     _has_rules: bool
 
     @property
@@ -119,8 +123,13 @@ class CompiledVersion(msgspec.Struct, frozen=True, eq=False):
 
     # -- validation ---------------------------------------------------------------------------
 
-    def validate(self, obj: CustomResource, old: CustomResource | None = None) -> list[FieldError]:
-        """Validates the content of an object; with ``old``, unchanged violations are tolerated (ratcheting)."""
+    def validate(
+        self, obj: CustomResource, old: CustomResource | None = None, warnings: list[str] | None = None
+    ) -> list[FieldError]:
+        """Validates the content of an object; with ``old``, unchanged violations are tolerated (ratcheting).
+
+        Rules that unchanged values break are added to ``warnings``.
+        """
         violations: list[SchemaViolation] = []
         self._check(self._document(obj), "", violations, MISSING if old is None else self._document(old))
         errors = FieldErrors(field_errors(violations))
@@ -128,9 +137,11 @@ class CompiledVersion(msgspec.Struct, frozen=True, eq=False):
         if self._check_embedded is not None:
             self._check_embedded(obj.content, "", errors)
         self._validate_list_types(obj, old, errors)
-        return self._with_unchecked_rules(errors)
+        return self._validate_rules(obj, old, errors, warnings)
 
-    def validate_status(self, obj: CustomResource, old: CustomResource) -> list[FieldError]:
+    def validate_status(
+        self, obj: CustomResource, old: CustomResource, warnings: list[str] | None = None
+    ) -> list[FieldError]:
         """Validates the new status of an object."""
         violations: list[SchemaViolation] = []
         if self._check_status is not None and "status" in obj.content:
@@ -139,7 +150,7 @@ class CompiledVersion(msgspec.Struct, frozen=True, eq=False):
         errors = FieldErrors(field_errors(violations, "status"))
         self._validate_scale(obj, errors, spec=False)
         self._validate_list_types(obj, old, errors)
-        return self._with_unchecked_rules(errors)
+        return self._validate_rules(obj, old, errors, warnings)
 
     def _document(self, obj: CustomResource) -> dict[str, Any]:
         meta = to_builtins(obj.metadata) if self._validates_metadata else {}
@@ -178,16 +189,44 @@ class CompiledVersion(msgspec.Struct, frozen=True, eq=False):
             except InvalidPath as error:
                 errors.invalid(selector, "", str(error))
 
-    def _with_unchecked_rules(self, errors: FieldErrors) -> list[FieldError]:
-        """The errors, with upstream's note that validation rules were not checked (they never are here)."""
-        if self._has_rules and any(problem.reason in _BLOCKING_REASONS for problem in errors):
+    def _validate_rules(
+        self,
+        obj: CustomResource,
+        old: CustomResource | None,
+        errors: FieldErrors,
+        warnings: list[str] | None,
+    ) -> list[FieldError]:
+        """The errors, with those of validation rules; or with upstream's note that the object is too invalid for these."""
+        if not self._has_rules:
+            return errors
+        if any(problem.reason in _BLOCKING_REASONS for problem in errors):
             errors.invalid(
                 NO_FIELD,
                 Verbatim("null"),
                 "some validation rules were not checked because the object was invalid; correct the "
                 "existing errors to complete validation",
             )
+        elif self._rules is not None:
+            before = None if old is None else self._rule_document(old)
+            found, warned = self._rules.check(self._rule_document(obj), before)
+            errors += found
+            if warnings is not None:
+                warnings += warned
         return errors
+
+    def _rule_document(self, obj: CustomResource) -> dict[str, Any]:
+        """An object as rules see it: of its metadata only the name."""
+        meta = {"name": obj.metadata.name}
+        if obj.metadata.generateName:
+            meta["generateName"] = obj.metadata.generateName
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": meta, **obj.content}
+
+
+def _compile_rules(schema: JSONSchemaProps) -> RuleNode | None:
+    # Few definitions have rules, and all of CEL comes with them.
+    from steersman.server.crd.rules import compile_rules
+
+    return compile_rules(schema)
 
 
 def compile_version(
@@ -201,6 +240,7 @@ def compile_version(
     status = schema.properties.get("status")
     has_status = subresources is not None and subresources.status is not None
     meta = schema.properties.get("metadata")
+    has_rules = any(each.xKubernetesValidations for each in every_schema(schema))
     return CompiledVersion(
         group=spec.group,
         name=version_spec.name,
@@ -221,5 +261,6 @@ def compile_version(
         _check_embedded=compile_embedded_validation(schema),
         _check_lists=compile_list_type_check(schema),
         _validates_metadata=meta is not None and bool(meta.properties),
-        _has_rules=any(each.xKubernetesValidations for each in every_schema(schema)),
+        _rules=_compile_rules(schema) if has_rules else None,
+        _has_rules=has_rules,
     )

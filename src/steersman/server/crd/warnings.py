@@ -24,21 +24,17 @@ def _warnings(definition: CustomResourceDefinition) -> list[str]:
     for version in definition.spec.versions:
         schema = version.schema.openAPIV3Schema if version.schema is not None else None
         for each in every_schema(schema) if schema is not None else ():
-            found.update(dict.fromkeys(_of_schema(each, version.name)))
+            found.update(dict.fromkeys(_of_schema(each)))
     conversion = definition.spec.conversion
     if conversion is not None and conversion.strategy == "Webhook":
         found["conversion webhooks are not called: only the None strategy works"] = None
     return list(found)
 
 
-def _of_schema(schema: JSONSchemaProps, version: str) -> list[str]:
+def _of_schema(schema: JSONSchemaProps) -> list[str]:
     found = []
     if schema.format and not formats.is_supported(schema.format, schema.type):
         found.append(f"unrecognized format {quote(schema.format)}")
-    for rule in schema.xKubernetesValidations:
-        found.append(
-            f"x-kubernetes-validations are not evaluated: {version} allows what {quote(rule.rule)} forbids"
-        )
     return found
 
 

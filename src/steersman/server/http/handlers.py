@@ -105,9 +105,19 @@ def _scope(ctx: Context, resource: Resource) -> str:
 
 
 def handle_write(ctx: Context, resource: Resource, body: bytes) -> Response:
-    """POST, PUT, PATCH or DELETE."""
+    """POST, PUT, PATCH or DELETE. Its warnings are sent also where it is refused."""
     # A client that accepts no representation of the result is refused before anything is written.
     ctx.choice(custom=resource.type in CODECS)
+    warnings = ctx.server.request_warnings
+    warnings.clear()
+    try:
+        return _write(ctx, resource, body)
+    finally:
+        if warnings:
+            ctx.warnings += warnings
+
+
+def _write(ctx: Context, resource: Resource, body: bytes) -> Response:
     match ctx.info.verb:
         case "create":
             return _create(ctx, resource, body)

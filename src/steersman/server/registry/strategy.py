@@ -29,6 +29,8 @@ class WriteContext(NamedTuple):
     now: datetime
     user: User
     """The requesting user."""
+    warnings: list[str]
+    """Warnings for the client are added here."""
 
 
 PrepareForCreate: TypeAlias = Callable[[Any, WriteContext], Any]

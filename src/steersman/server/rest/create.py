@@ -63,7 +63,9 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
         # Resources that do not count generations keep what they are given.
         generation=1 if strategy.changes_generation is not None else given.generation,
     )
-    obj = strategy.prepare_for_create(replace(obj, metadata=meta), WriteContext(now, request.user))
+    obj = strategy.prepare_for_create(
+        replace(obj, metadata=meta), WriteContext(now, request.user, server.request_warnings)
+    )
     wrong = field_errors(
         server, request, obj, None, strategy.rules.create(obj, namespaced=resource.namespaced)
     )

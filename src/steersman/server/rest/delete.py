@@ -52,7 +52,11 @@ def delete_admitted(server: Server, request: Request, obj: Any) -> Result:
             return Result(obj)
     terminated = resource.strategy.mark_terminating
     if terminated is not None and obj.metadata.deletionTimestamp is None:
-        return Result(server.write(resource, key, terminated(obj, WriteContext(now, request.user))))
+        return Result(
+            server.write(
+                resource, key, terminated(obj, WriteContext(now, request.user, server.request_warnings))
+            )
+        )
     plan = graceful_deletion.plan_deletion(obj, resource.strategy, options, now)
     if plan.write is not None and plan.write != obj.metadata:
         obj = server.write(resource, key, replace(obj, metadata=plan.write))

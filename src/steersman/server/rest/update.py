@@ -121,7 +121,7 @@ def change(
             resource.group, resource.plural, name, status_errors.OPTIMISTIC_LOCK_ERROR
         )
     meta = object_meta.meta_for_update(new.metadata, was, namespace=namespace)
-    new = prepare(replace(new, metadata=meta), old, WriteContext(now, request.user))
+    new = prepare(replace(new, metadata=meta), old, WriteContext(now, request.user, server.request_warnings))
     if (
         strategy.changes_generation is not None
         and subresource != "status"
