@@ -73,6 +73,9 @@ class LocalApi:
         await turn()
         resource = self.server.registry.of(kind)
         request = Request(self.user, "get", resource, _scope(resource, namespace), name)
+        if resource.serve_all is not None:
+            # Another version may be a webhook's.
+            return _answer(kind, resource, await restartable(self.server, partial(get, self.server, request)))
         return _answer(kind, resource, get(self.server, request))
 
     async def list(
@@ -92,9 +95,12 @@ class LocalApi:
         options = ListOptions(
             label_selector, field_selector, limit, continue_, resource_version, resource_version_match
         )
-        found = list_objects(
-            self.server, Request(self.user, "list", resource, namespace, list_options=options)
-        )
+        request = Request(self.user, "list", resource, namespace, list_options=options)
+        run = partial(self._list, kind, resource, request)
+        return run() if resource.serve_all is None else await restartable(self.server, run)
+
+    def _list(self, kind: Kind[T], resource: Resource, request: Request) -> Page[T | UndecodableObject]:
+        found = list_objects(self.server, request)
         items = found.items
         shape = _shape(kind, resource)
         if shape is not None:
@@ -132,6 +138,7 @@ class LocalApi:
             begin,
             transform=lambda: _shape(kind, server.registry.of(kind)),
             timeout=timeout_seconds,
+            waiting=partial(restartable, server),
         )
 
     async def discover(self) -> DiscoveryResult:
@@ -267,8 +274,10 @@ class LocalApi:
             return {}
         if verb == "get":
             if subresource == "scale":
-                return to_document("autoscaling/v1", "Scale", get_scale(self.server, request))
-            return to_document(resource.api_version, resource.kind, get(self.server, request))
+                scale = await restartable(self.server, partial(get_scale, self.server, request))
+                return to_document("autoscaling/v1", "Scale", scale)
+            found = await restartable(self.server, partial(get, self.server, request))
+            return to_document(resource.api_version, resource.kind, found)
         type_, group, version, form = body_type(resource, subresource)
         result = (await self._perform(request, to_struct(type_, body or {}))).obj
         if isinstance(result, Mapping):
@@ -302,7 +311,8 @@ def _shape(kind: Kind[Any], resource: Resource) -> Callable[[Any], Any] | None:
     """Converts stored objects to what a client of the kind is given; None where they are the same."""
     serve = resource.serve
     if kind.type is not dict and (resource.type not in CODECS or metadata_only(kind)):
-        return serve
+        # differs: clients in the same process that read metadata alone do not ask a conversion webhook for it.
+        return serve if resource.serve_all is None else None
 
     def shape(obj: Any) -> Any:
         try:

@@ -48,11 +48,8 @@ def test_what_is_not_checked_is_told(schema: dict[str, Any], text: str) -> None:
     assert warnings(definition(**inside)) == [text]
 
 
-def test_conversion_that_will_not_happen_is_told() -> None:
-    asked = definition({"conversion": {"strategy": "Webhook"}})
-    assert warnings(asked) == ["conversion webhooks are not called: only the None strategy works"]
-    assert warnings(asked, old=asked) == []
-    assert warnings(asked, old=definition()) != []
+def test_a_conversion_webhook_comes_without_warnings() -> None:
+    assert warnings(definition({"conversion": {"strategy": "Webhook"}})) == []
 
 
 @pytest.mark.parametrize(

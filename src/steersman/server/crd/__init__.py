@@ -10,6 +10,7 @@
                        number_validation, formats), embedded resources, list types
     rules              validation rules, compiled and evaluated     rule_validation: of definitions
     resource           the strategy of custom resources             custom, scale, paths
+    conversion         conversion webhooks
     warnings           warnings about definitions and custom resources
 """
 

@@ -7,7 +7,7 @@ the same updates as upstream, and clients need not wait for a definition to be e
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from steersman.server.crd.conditions import (
     is_true,
     with_condition,
 )
+from steersman.server.crd.conversion import WebhookConverter
 from steersman.server.crd.definitions import (
     default_definition,
     validate_definition,
@@ -116,6 +117,8 @@ class ServedDefinition(msgspec.Struct, frozen=True, eq=False):
     storage: CompiledVersion
     versions: tuple[CompiledVersion, ...]
     """The served versions, in the definition's order."""
+    converter: WebhookConverter | None
+    """The conversion webhook; None if it has none."""
     resources: tuple[Resource, ...]
 
 
@@ -247,9 +250,18 @@ class EstablishingController:
         table = self._server.store.table(name)
         table.convert_objects(lambda obj: convert_stored(versions_by_name, storage, obj))
         self._unregister(name)
-        self._register(name, ServedDefinition(spec, names, terminating, storage, versions, ()))
+        converter = self._converter(name, spec, versions_by_name)
+        self._register(name, ServedDefinition(spec, names, terminating, storage, versions, converter, ()))
         # Objects may have another representation now, so watches are closed, as upstream does.
         table.watchers.close()
+
+    def _converter(
+        self, name: str, spec: CustomResourceDefinitionSpec, versions: Mapping[str, CompiledVersion]
+    ) -> WebhookConverter | None:
+        conversion = spec.conversion
+        if conversion is None or conversion.strategy != "Webhook" or conversion.webhook is None:
+            return None
+        return WebhookConverter(self._server, name, conversion.webhook, versions)
 
     def _register(self, name: str, served: ServedDefinition) -> None:
         resources = tuple(
@@ -258,6 +270,7 @@ class EstablishingController:
                 served.storage,
                 only_version=len(served.spec.versions) == 1,
                 terminating=served.terminating,
+                converter=served.converter,
             )
             for version in served.versions
         )

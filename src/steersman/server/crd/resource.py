@@ -1,12 +1,12 @@
 """The resource and strategy of one version of a custom resource.
 
-All versions share a table. It holds objects as they read in the version they were stored in; other versions
-serve the same content, pruned by their own schema: nothing is converted.
+All versions share a table. It holds objects as they read in the version they were stored in. Without a conversion webhook other
+versions serve the same content, pruned by their own schema; with one, what it makes of the content (`conversion`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from steersman.server import status_errors
 from steersman.server.apply.field_manager import custom_field_managers
 from steersman.server.codec.convert import to_builtins
+from steersman.server.crd.conversion import Converted, WebhookConverter
 from steersman.server.crd.custom import CustomResource, same_json
 from steersman.server.crd.paths import split, text_at
 from steersman.server.crd.scale import scale_access
@@ -30,9 +31,10 @@ def resource_of(
     *,
     only_version: bool = True,
     terminating: bool = False,
+    converter: WebhookConverter | None = None,
 ) -> Resource:
     """The served resource of a version. ``only_version`` is whether the definition has no other versions."""
-    custom_strategy = _CustomStrategy(version, storage, terminating)
+    custom_strategy = _CustomStrategy(version, storage, terminating, converter)
     strategy = Strategy(
         default=custom_strategy.default,
         prepare_for_create=custom_strategy.prepare_for_create,
@@ -67,6 +69,8 @@ def resource_of(
         subresources,
         serve=None if only_version else custom_strategy.served,
         store=None if version is storage else custom_strategy.to_stored,
+        serve_all=None if converter is None else custom_strategy.serve_all,
+        convert=None if only_version else custom_strategy.convert,
     )
 
 
@@ -84,10 +88,19 @@ def _fields(version: CompiledVersion) -> dict[str, Callable[[Any], str]]:
 class _CustomStrategy:
     """The strategy functions of one version."""
 
-    def __init__(self, version: CompiledVersion, storage: CompiledVersion, terminating: bool) -> None:
+    def __init__(
+        self,
+        version: CompiledVersion,
+        storage: CompiledVersion,
+        terminating: bool,
+        converter: WebhookConverter | None,
+    ) -> None:
         self._version = version
         self._storage = storage
         self._terminating = terminating
+        self._converter = converter
+        self._prepared: tuple[Mapping[str, Any], CustomResource] | None = None
+        """The object that was last prepared for storage, by its stored content; it is written right after."""
 
     def default(self, obj: CustomResource) -> CustomResource:
         return replace(obj, content=self._version.prune_and_default(obj.content))
@@ -152,16 +165,42 @@ class _CustomStrategy:
     def _with_stored(self, obj: CustomResource) -> CustomResource:
         """The object with its stored content: pruned by the schema of the storage version."""
         storage = self._storage
-        content = obj.content if self._version is storage else storage.prune_content(obj.content)
-        return replace(obj, stored=content, stored_in=storage.name)
+        if self._version is storage:
+            return replace(obj, stored=obj.content, stored_in=storage.name)
+        if self._converter is None:
+            return replace(obj, stored=storage.prune_content(obj.content), stored_in=storage.name)
+        # What the write is answered with is converted back before the write, for then it is too late to fail.
+        (stored,) = self._converter.convert((obj,), self._version.name, storage.name)
+        (back,) = self._converter.convert((stored,), storage.name, self._version.name)
+        self._prepared = stored.content, stored
+        return replace(back, stored=stored.content, stored_in=storage.name)
 
     def to_stored(self, obj: CustomResource) -> CustomResource:
-        return replace(obj, content=self._storage.prune_and_default(obj.stored, stored=True))
+        if self._converter is None:
+            return replace(obj, content=self._storage.prune_and_default(obj.stored, stored=True))
+        made = replace(obj, content=obj.stored)
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None and prepared[0] is obj.stored:
+            made = Converted.of(prepared[1]).applied_to(obj)
+        self._converter.keep(made, self._version.name, Converted.of(obj))
+        return made
 
     def served(self, obj: CustomResource) -> CustomResource:
         if obj.stored_in == self._version.name:
             return obj
+        if self._converter is not None:
+            return self._converter.served(obj, self._version.name)
         return replace(obj, content=self._version.prune_content(obj.content))
+
+    def serve_all(self, objects: Sequence[CustomResource]) -> None:
+        if self._converter is not None:
+            self._converter.serve_all(objects, self._version.name)
+
+    def convert(self, obj: CustomResource, target: Resource) -> CustomResource:
+        """An object of a request in another version, as a webhook that asks for it is shown it."""
+        if self._converter is None:
+            return obj
+        return self._converter.convert((obj,), self._version.name, target.version)[0]
 
 
 def convert_stored(

@@ -25,9 +25,6 @@ def _warnings(definition: CustomResourceDefinition) -> list[str]:
         schema = version.schema.openAPIV3Schema if version.schema is not None else None
         for each in every_schema(schema) if schema is not None else ():
             found.update(dict.fromkeys(_of_schema(each)))
-    conversion = definition.spec.conversion
-    if conversion is not None and conversion.strategy == "Webhook":
-        found["conversion webhooks are not called: only the None strategy works"] = None
     return list(found)
 
 

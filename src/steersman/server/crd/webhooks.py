@@ -1,4 +1,4 @@
-"""Validation of the conversion of a definition. Conversion webhooks are validated but never called."""
+"""Validation of the conversion of a definition."""
 
 from __future__ import annotations
 

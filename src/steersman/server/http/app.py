@@ -7,6 +7,7 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from steersman.api.errors import ApiError, NotFound, ServerError
@@ -278,10 +279,10 @@ class ApiServer:
         if deprecated := self.state.discovery.deprecation(resource):
             ctx.warnings.append(deprecated)
         if info.verb == "get" and not info.subresource:
-            return handle_get(ctx, resource)
+            return await self._read(handle_get, ctx, resource)
         if info.verb == "list":
             await self.state.heavy.turn()
-            return handle_list(ctx, resource)
+            return await self._read(handle_list, ctx, resource)
         if info.verb == "watch":
             return await handle_watch(ctx, resource)
         body = await request_body.read(ctx.http) if info.verb in _WRITES else b""
@@ -290,10 +291,18 @@ class ApiServer:
         if info.subresource in KUBELET_SUBRESOURCES:
             return handle_connect(ctx, resource)
         if info.verb == "get":
-            return handle_get(ctx, resource)
+            return await self._read(handle_get, ctx, resource)
         if info.subresource and not is_served(resource, info.subresource):
             return routing_error(404)
         return await self._write(ctx, resource, body)
+
+    async def _read(
+        self, handle: Callable[[Context, Resource], Response], ctx: Context, resource: Resource
+    ) -> Response:
+        """Carries out a read; again where it must wait for a conversion webhook."""
+        if resource.serve_all is None:
+            return handle(ctx, resource)
+        return await restartable(ctx.server, partial(handle, ctx, resource))
 
     async def _write(self, ctx: Context, resource: Resource, body: bytes) -> Response:
         """Carries out a write; again for each webhook that it must wait for."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from steersman.api.errors import Expired
+from steersman.api.errors import ApiError, Expired
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.client.api import EventType, WatchEvent
 from steersman.http.response import StreamingResponse
 from steersman.http.target import first
 from steersman.server import status_errors, tables
+from steersman.server.calls import CallNeeded
 from steersman.server.codec.convert import CODECS
 from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import JSON, PROTOBUF, MediaTypeOptions
@@ -22,6 +23,7 @@ from steersman.server.http.heavy_requests import TOO_MANY
 from steersman.server.http.responses import error_status, table
 from steersman.server.http.watch_registry import ActiveWatch
 from steersman.server.registry.resources import Resource
+from steersman.server.rest.restart import restartable
 from steersman.server.rest.watch import watch
 from steersman.server.storage.watch import Subscription
 
@@ -69,7 +71,7 @@ async def handle_watch(ctx: Context, resource: Resource) -> StreamingResponse:
     timer = loop.call_later(seconds, _time_out, ctx, subscription)
     try:
         response.begin(headers)
-        await _send(response, current, line, options.allow_watch_bookmarks)
+        await _send(response, current, _waiting(ctx, line), options.allow_watch_bookmarks)
     except ConnectionError:
         pass  # the client has gone, which is how most watches end
     finally:
@@ -85,7 +87,24 @@ def _time_out(ctx: Context, subscription: Subscription) -> None:
     subscription.close()
 
 
-async def _send(response: StreamingResponse, watch: ActiveWatch, line: LineEncoder, bookmarks: bool) -> None:
+def _waiting(ctx: Context, line: LineEncoder) -> Callable[[WatchEvent[Any]], bytes | Awaitable[bytes]]:
+    """An encoder that returns an awaitable where a line must wait for a conversion webhook."""
+
+    def encode(event: WatchEvent[Any]) -> bytes | Awaitable[bytes]:
+        try:
+            return line(event)
+        except CallNeeded:
+            return restartable(ctx.server, lambda: line(event))
+
+    return encode
+
+
+async def _send(
+    response: StreamingResponse,
+    watch: ActiveWatch,
+    line: Callable[[WatchEvent[Any]], bytes | Awaitable[bytes]],
+    bookmarks: bool,
+) -> None:
     """Sends events until the subscription ends, many at once where many are waiting."""
     subscription = watch.subscription
     loop = asyncio.get_running_loop()
@@ -95,6 +114,13 @@ async def _send(response: StreamingResponse, watch: ActiveWatch, line: LineEncod
         while True:
             if event.obj is not None or bookmarks:
                 made = line(event)
+                if not isinstance(made, bytes):
+                    try:
+                        made = await made
+                    except ApiError as error:
+                        # As upstream: a watch whose objects cannot be converted ends with an error.
+                        await response.write(b"".join((*lines, _event("ERROR", dump(error_status(error))))))
+                        return
                 lines.append(made)
                 size += len(made)
             if size > _CHUNK or not subscription.unread:

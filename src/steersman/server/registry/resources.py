@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -48,6 +48,8 @@ class Resource(msgspec.Struct, frozen=True, eq=False):
     """Converts an object of this version to the stored one; None if they are the same."""
     convert: Callable[[Any, Resource], Any] | None = None
     """Converts an object of this version to another version of the same resource; None if ``store`` and ``serve`` do."""
+    serve_all: Callable[[Sequence[Any]], None] | None = None
+    """Converts stored objects to this version at once, before `serve` is called for each; None if that gains nothing."""
     verbs: tuple[str, ...] | None = None
     """The supported verbs; None if the generated table or the CustomResourceDefinition decides."""
     table: str = ""

@@ -123,6 +123,8 @@ def delete_collection(server: Server, request: Request) -> Page:
 
 def _admit_all(server: Server, request: Request, found: list[Any]) -> tuple[list[Any], ApiError | None]:
     """The objects up to the first whose deletion is refused, and the refusal. All webhooks are asked before any deletion."""
+    if request.resource.serve_all is not None:
+        request.resource.serve_all(found)
     calls: list[Call] = []
     for index, obj in enumerate(found):
         try:

@@ -137,7 +137,7 @@ def get(server: Server, request: Request) -> Any:
 def list_objects(server: Server, request: Request) -> Page:
     """A page of the objects that a request selects, as they are stored."""
     resource, options = request.resource, request.list_options
-    return page(
+    found = page(
         server.store,
         server.table(resource),
         select_requested(request),
@@ -146,6 +146,9 @@ def list_objects(server: Server, request: Request) -> Page:
         version=options.resource_version,
         match=options.resource_version_match,
     )
+    if resource.serve_all is not None:
+        resource.serve_all(found.items)
+    return found
 
 
 def _check_reached(store: Store, version: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from types import coroutine
 from typing import Any
 
 from steersman.client.api import WatchEvent
+from steersman.server.calls import CallNeeded
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Subscription
 
@@ -21,7 +23,16 @@ def turn() -> Generator[None, None, None]:
 class WatchStream:
     """An async iterator over a subscription that is made on first read."""
 
-    __slots__ = ("_begin", "_find_transform", "_store", "_subscription", "_timeout", "_timer", "_transform")
+    __slots__ = (
+        "_begin",
+        "_find_transform",
+        "_store",
+        "_subscription",
+        "_timeout",
+        "_timer",
+        "_transform",
+        "_waiting",
+    )
 
     def __init__(
         self,
@@ -30,14 +41,17 @@ class WatchStream:
         *,
         transform: Callable[[], Callable[[Any], Any] | None] | None = None,
         timeout: float | None = None,
+        waiting: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
     ) -> None:
         """``begin`` makes the subscription. ``transform`` is called after it and returns the function that converts
-        objects for this client, or None to leave them as they are. ``timeout`` is in seconds."""
+        objects for this client, or None to leave them as they are. ``timeout`` is in seconds. ``waiting`` runs a transform that
+        may have to wait for a webhook."""
         self._store = store
         self._begin: Callable[[], Subscription] | None = begin
         self._find_transform = transform
         self._transform: Callable[[Any], Any] | None = None
         self._timeout = timeout
+        self._waiting = waiting
         self._subscription: Subscription | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -65,7 +79,13 @@ class WatchStream:
         event = await self._subscription.__anext__()
         if event.obj is None or self._transform is None:
             return event
-        return WatchEvent(event.type, self._transform(event.obj), event.resource_version)
+        try:
+            made = self._transform(event.obj)
+        except CallNeeded:
+            if self._waiting is None:
+                raise
+            made = await self._waiting(partial(self._transform, event.obj))
+        return WatchEvent(event.type, made, event.resource_version)
 
     async def aclose(self) -> None:
         """Ends the watch."""
