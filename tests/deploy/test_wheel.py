@@ -93,7 +93,11 @@ def test_its_program_runs_from_the_wheel_alone(
 def test_it_installs_the_commands_and_the_plugin(unpacked: Path) -> None:
     points = ConfigParser()
     points.read(unpacked / f"steersman-{__version__}.dist-info" / "entry_points.txt")
-    assert set(points["console_scripts"]) == {"steersman", "kube-controller-manager"}
+    assert {"steersman", "kube-controller-manager"} <= set(points["console_scripts"])
+    assert (
+        dict(points["console_scripts"])
+        == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    )
     assert dict(points["pytest11"]) == {"steersman": "steersman.testing.plugin"}
 
 
