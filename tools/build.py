@@ -31,6 +31,16 @@ if "{{}}.{{}}".format(*sys.version_info) not in {versions} or (sys.platform, pla
 """
 
 
+def preamble(pythons: Sequence[str]) -> str:
+    """The script that a single file runs first: it ends where the compiled packages do not fit."""
+    return PREAMBLE.format(
+        versions=tuple(pythons),
+        system=(sys.platform, platform.machine()),
+        names=", ".join(pythons),
+        platform=f"{sys.platform}-{platform.machine()}",
+    )
+
+
 def run(*command: str | Path) -> None:
     subprocess.run(command, cwd=ROOT, check=True)
 
@@ -66,16 +76,9 @@ def single_file(wheel: Path, pythons: Sequence[str] = PYTHONS) -> Path:
             run(sys.executable, "-m", *uv, "--no-index", wheel)
             # What is compiled has the version of Python in its name, and all else is the same.
             shutil.copytree(into, packages, dirs_exist_ok=True)
-        preamble = Path(folder, "preamble.py")
-        preamble.write_text(
-            PREAMBLE.format(
-                versions=tuple(pythons),
-                system=(sys.platform, platform.machine()),
-                names=", ".join(pythons),
-                platform=system,
-            )
-        )
-        shiv = ("shiv", "--compressed", "--compile-pyc", "--console-script", name, "--preamble", preamble)
+        first = Path(folder, "preamble.py")
+        first.write_text(preamble(pythons))
+        shiv = ("shiv", "--compressed", "--compile-pyc", "--console-script", name, "--preamble", first)
         run(sys.executable, "-m", *shiv, "--site-packages", packages, "--output-file", target)
     return target
 
