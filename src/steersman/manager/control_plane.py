@@ -28,7 +28,7 @@ from steersman.manager.controller_selection import select
 from steersman.manager.embedded_election import EmbeddedElection
 from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import ComponentFailed, Supervisor
-from steersman.manager.tracing import make_trace
+from steersman.manager.tracing import make_tracing
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.lease import identity
 from steersman.runtime.trace import Trace
@@ -185,9 +185,11 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
     if not options.keep_kubeconfig:
         stack.callback(_remove, path, text)
+    tracing = make_tracing()
+    stack.callback(tracing.close)
     stack.push_async_callback(supervisor.stop)
     ready = asyncio.Event()
-    rounds = TraceView(make_trace(), clock)
+    rounds = TraceView(tracing.trace, clock)
     api_server.state.documents = {PATH: rounds.answer}
     others: list[str] = []
     if loops:

@@ -30,7 +30,7 @@ from steersman.manager.flags import warnings
 from steersman.manager.late_start import served, start_late
 from steersman.manager.options import Options, options
 from steersman.manager.serving import setup as serving
-from steersman.manager.tracing import make_trace
+from steersman.manager.tracing import make_tracing
 from steersman.manager.verb import Given
 from steersman.manager.version import as_kubernetes, full, raw, user_agent
 from steersman.runtime.action_table import LocalDirectories, read_file
@@ -95,8 +95,8 @@ async def manage(options: Options, connection: ClientConfig) -> None:
     metrics.options = build_info.exposed(options.metrics)
     build_info.describe(metrics, options.features, root)
     clients = ClientBuilder(root, use_service_accounts=options.use_service_accounts)
-    trace = make_trace()
-    routes = serving.routes(options, leader_migration, clock, metrics, TraceView(trace, clock))
+    tracing = make_tracing()
+    routes = serving.routes(options, leader_migration, clock, metrics, TraceView(tracing.trace, clock))
     server: serving.SecureServing | None = None
     try:
         if options.serving.secure_port:
@@ -126,7 +126,7 @@ async def manage(options: Options, connection: ClientConfig) -> None:
                 workers=options.workers,
                 fence=fence,
                 metrics=metrics,
-                trace=trace,
+                trace=tracing.trace,
                 resync=options.resync,
                 settings=settings,
                 files=reader,
@@ -158,6 +158,7 @@ async def manage(options: Options, connection: ClientConfig) -> None:
             await server.close()
         await clients.close()
         await root.close()
+        await asyncio.to_thread(tracing.close)
 
 
 def _election_client(

@@ -154,14 +154,25 @@ def _waits_for_volume(case: Case, message: str) -> Finding:
 
 
 def _taints(case: Case) -> str:
-    """The taints of the nodes, which the scheduler's message does not name since Kubernetes 1.34."""
+    """The taints that keep a pod from the nodes it selects. The scheduler's message does not name them since Kubernetes 1.34."""
+    wanted = (case.spec.get("nodeSelector") or {}).items()
     found = {
         f"{taint.get('key')}{'=' + taint['value'] if taint.get('value') else ''}:{taint.get('effect')}": None
         for node in case.snapshot.objects("Node")
+        if wanted <= (node["metadata"].get("labels") or {}).items()
         for taint in (node.get("spec") or {}).get("taints") or ()
-        if taint.get("effect") != "PreferNoSchedule"
+        if taint.get("effect") != "PreferNoSchedule" and not _tolerates(case, taint)
     }
     return some(list(found))
+
+
+def _tolerates(case: Case, taint: Mapping[str, Any]) -> bool:
+    return any(
+        each.get("key") in (None, "", taint.get("key"))
+        and each.get("effect") in (None, "", taint.get("effect"))
+        and (each.get("operator") == "Exists" or each.get("value", "") == taint.get("value", ""))
+        for each in case.spec.get("tolerations") or ()
+    )
 
 
 def read_predicates(message: str, taints: str = "") -> tuple[str, str, str]:
