@@ -108,6 +108,8 @@ class ControlPlaneOptions:
     """The simulated devices of each node; None: ResourceClaims are not allocated."""
     webhook_addresses: Mapping[str, str] = field(default_factory=dict)
     """The addresses of Services that webhooks and APIServices name."""
+    scheduler: bool = True
+    """Whether there is a scheduler, where there are nodes."""
     command: tuple[str, ...] = ()
     keep_kubeconfig: bool = True
     """Whether the kubeconfig stays when the control plane ends."""
@@ -223,9 +225,10 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         dra = options.dra is not None
         kubelets = Kubelets(api, clock, names, settings=settings, volumes=volumes, attach=attach, dra=dra)
         supervisor.start(kubelets.run(), "the kubelets")
-        api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
-        scheduler = Scheduler(api, clock, scheduled_events=True, volumes=volumes, dra=dra)
-        supervisor.start(scheduler.run(), "the scheduler")
+        if options.scheduler:
+            api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
+            scheduler = Scheduler(api, clock, scheduled_events=True, volumes=volumes, dra=dra)
+            supervisor.start(scheduler.run(), "the scheduler")
         # Like the drivers of a real cluster, simulated storage is not restricted by roles of the control plane.
         api = LocalApi(server, authenticated(User(STORAGE_USER).with_group(MASTERS)), STORAGE_USER)
         supervisor.start(SimulatedStorage(api, clock, csi=options.csi).run(), "the storage")

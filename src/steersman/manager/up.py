@@ -70,6 +70,7 @@ def options(given: Given) -> ControlPlaneOptions:
         data_dir=Path(values["data-dir"]) if values["data-dir"] else None,
         nodes=values["nodes"],
         controllers=not values["no-controllers"],
+        scheduler=not values["no-scheduler"],
         speed=values["speed"],
         verbosity=values["v"],
         max_connections=values["max-connections"],

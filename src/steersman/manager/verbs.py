@@ -78,6 +78,7 @@ UP = Verb(
         ),
         flag("devices", INT, 4, "Number of simulated devices of each node, with --dra."),
         flag("no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers."),
+        flag("no-scheduler", BOOL, False, "Run without a scheduler: another one binds the pods."),
         flag("speed", FLOAT, 1.0, "Speed of the cluster's clock as a multiple of real time."),
         flag(
             "max-connections",

@@ -42,6 +42,7 @@ from steersman.server.server import Server
 from steersman.server.storage.store import object_key
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
+LEGACY_TOKEN_TRACKING = "kube-apiserver-legacy-service-account-token-tracking"
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 SERVICE_ADDRESS = str(next(ip_network(admission.CIDR).hosts()))
 """The cluster IP of the Service ``kubernetes``."""
@@ -77,6 +78,10 @@ def bootstrap_server(
         meta = ObjectMeta(name="extension-apiserver-authentication", namespace="kube-system")
         data = {"client-ca-file": client_ca.decode()}
         _create(server, "configmaps", "kube-system", ConfigMap(metadata=meta, data=data))
+    # The day since which the use of legacy tokens is recorded; kube-controller-manager removes tokens unused since then.
+    meta = ObjectMeta(name=LEGACY_TOKEN_TRACKING, namespace="kube-system")
+    since = {"since": f"{server.now():%Y-%m-%d}"}
+    _create(server, "configmaps", "kube-system", ConfigMap(metadata=meta, data=since))
     assert server.authorizer is not None
     return server.authorizer
 
