@@ -78,7 +78,8 @@ class AuthorizedApi(Middleware):
                 self._granted.put(key, True)
             return None
         try:
-            authorize(self._authorizer, attributes._replace(name=name))
+            selector = request.field_selector
+            authorize(self._authorizer, attributes._replace(name=name, field_selector=selector))
         except Forbidden as refusal:
             return refusal
         return None

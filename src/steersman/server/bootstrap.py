@@ -28,7 +28,10 @@ from steersman.client.tls import load_certificate
 from steersman.http.limits import MAX_WATCHES, Limits
 from steersman.server import admission
 from steersman.server.auth.authentication import Authenticator
+from steersman.server.auth.bootstrap_policy import node_rules
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
+from steersman.server.auth.node_authorizer import NodeAuthorizer
+from steersman.server.auth.node_graph import NodeGraph
 from steersman.server.auth.rbac import RBACAuthorizer, follow
 from steersman.server.auth.service_accounts import LAST_USED, LegacyUse
 from steersman.server.auth.tokens import JWKS_PATH, TokenIssuer, openid_documents
@@ -89,6 +92,7 @@ def bootstrap_server(
 def _follow_roles(server: Server) -> None:
     """Authorizes by the roles and bindings of a server. A fork follows its own."""
     server.authorizer = follow(server.store)
+    server.authorizer.nodes = NodeAuthorizer(NodeGraph(server.store), node_rules())
 
 
 def _create(server: Server, plural: str, namespace: str, obj: Any) -> None:

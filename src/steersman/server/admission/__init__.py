@@ -22,6 +22,7 @@ from steersman.server.admission.certificates import (
 from steersman.server.admission.chain import Chain, PolicyWarnings
 from steersman.server.admission.default_classes import DefaultIngressClass, DefaultStorageClass
 from steersman.server.admission.limit_ranger import LimitRanger
+from steersman.server.admission.node_restriction import NodeRestriction
 from steersman.server.admission.plugin import Plugin
 from steersman.server.admission.pod_group_protection import PodGroupProtection
 from steersman.server.admission.pod_security import PodSecurity
@@ -57,6 +58,7 @@ def default(*, cidr: str = CIDR) -> Plugins:
         (
             LimitRanger(),
             ServiceAccount(),
+            NodeRestriction(),
             TaintNodesByCondition(),
             PodSecurity(),
             Priority(),

@@ -11,11 +11,14 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from steersman.server.admission import node_restriction
 from steersman.server.admission.ip_address_repair import IPAddressRepair
+from steersman.server.admission.node_restriction import NodeRestriction
 from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin, PodPlugin, forbidden_error
 from steersman.server.admission.pod_template_memo import PodTemplateMemo
 from steersman.server.admission.service_ip_addresses import IPADDRESSES, sync_ip_addresses
 from steersman.server.auth.attributes import Authorizer
+from steersman.server.auth.users import node_identity
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes, BeforeWrite, Reaction, Server
 from steersman.server.storage.store import object_key
@@ -108,6 +111,7 @@ class Chain:
 
     def __init__(self, server: Server, plugins: tuple[Plugin, ...], allocations_of: AllocationsOf) -> None:
         self.plugins = plugins
+        self._restricts_nodes = any(plugin.name == NodeRestriction.name for plugin in plugins)
         read = tuple(dict.fromkeys(name for plugin in plugins for name in plugin.reads))
         self.listers = StoreListers(server, frozenset(read))
         self._templates = PodTemplateMemo(
@@ -168,6 +172,8 @@ class Chain:
     def _run_mutators(self, request: AdmissionAttributes, late: bool | None) -> Any:
         """Runs the built-in plugins: those before (False) or after (True) the webhooks, or all of them."""
         resource, subresource = request.resource, request.subresource
+        if self._restricts_nodes and not late:
+            self.restrict_node(request)
         if request.operation in ("DELETE", "CONNECT"):
             return request.obj
         if resource.id == "pods" and not subresource and request.operation == "CREATE":
@@ -222,6 +228,16 @@ class Chain:
         except AdmissionDenied as refused:
             raise forbidden_error(request, str(refused)) from None
         return partial(_run_all, before_writes) if before_writes else None
+
+    def restrict_node(self, request: AdmissionAttributes) -> None:
+        """Denies what a node may not write; other users are not looked at."""
+        node = node_identity(request.user)
+        if node is None:
+            return
+        try:
+            node_restriction.admit(node, request, self.listers)
+        except AdmissionDenied as refused:
+            raise forbidden_error(request, str(refused)) from None
 
     def warnings(self, request: AdmissionAttributes) -> tuple[str, ...]:
         """Warnings for the client of an admitted request."""

@@ -13,6 +13,7 @@ impersonation          requests that are carried out as another user
 tokens                 `TokenIssuer`: TokenRequest, and OpenID discovery
 attributes             `Attributes`, `Decision` and the `Authorizer` protocol
 rbac, rbac_rules       `RBACAuthorizer`: an index of roles and bindings; what a PolicyRule allows
+node_authorizer        `NodeAuthorizer`: what kubelets may do; node_graph finds the objects of their pods
 escalation             privilege escalation prevention
 bootstrap_policy       the roles and bindings of a new server, and their reconciliation
 reviews                the review APIs; selector_restrictions validates the selectors in them

@@ -22,6 +22,8 @@ class Attributes(NamedTuple):
     name: str = ""
     path: str | None = None
     """The path of a non-resource request; None for resource requests."""
+    field_selector: str = ""
+    """The field selector of a list, watch or deletecollection. Given for nodes only: RBAC does not look at it."""
 
 
 class Decision(NamedTuple):

@@ -69,6 +69,16 @@ _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _CONTROLLER = "system:controller:"
 
 
+def node_rules() -> tuple[PolicyRule, ...]:
+    """The rules of the ClusterRole system:node: what every node may do, within the limits of the node authorizer."""
+    (role,) = (
+        each
+        for each in bootstrap_policy()
+        if each.metadata.name == "system:node" and isinstance(each, ClusterRole)
+    )
+    return role.rules or ()
+
+
 def _rule(verbs: tuple[str, ...], group: str, *resources: str) -> PolicyRule:
     return PolicyRule(verbs=verbs, apiGroups=(group,), resources=resources)
 

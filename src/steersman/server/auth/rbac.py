@@ -22,9 +22,9 @@ from steersman.api.generated.rbac_v1 import (
 )
 from steersman.api.scheme import Key
 from steersman.client.api import EventType
-from steersman.server.auth.attributes import Attributes, Decision, aggregate
+from steersman.server.auth.attributes import Attributes, Authorizer, Decision, aggregate
 from steersman.server.auth.rbac_rules import resource_names, rule_matches
-from steersman.server.auth.users import MASTERS, User, service_account_username
+from steersman.server.auth.users import MASTERS, NODES, User, service_account_username
 from steersman.server.status_errors import quote
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Commit, Selection
@@ -107,6 +107,8 @@ class RBACAuthorizer:
         self._rules: BoundedCache[tuple[str, tuple[str, ...], str], EffectiveRules] = BoundedCache(
             _CACHE_SIZE
         )
+        self.nodes: Authorizer | None = None
+        """Asked first about requests of nodes (upstream's authorization modes Node,RBAC)."""
         self.generation = 0
         """Incremented by every change; decisions of an earlier generation may be outdated."""
         for obj in policy:
@@ -176,7 +178,15 @@ class RBACAuthorizer:
         user = attributes.user
         if MASTERS in user.groups:
             return _ALLOWED_MASTERS
-        return self.rules_for(user, attributes.namespace).decide(attributes)
+        decision = self.rules_for(user, attributes.namespace).decide(attributes)
+        if self.nodes is None or NODES not in user.groups:
+            return decision
+        of_node = self.nodes.authorize(attributes)
+        if of_node.allowed or not of_node.reason:
+            return of_node if of_node.allowed else decision
+        if decision.allowed:
+            return decision
+        return Decision(False, "\n".join(filter(None, (of_node.reason, decision.reason))))
 
     def rules_for(self, user: User, namespace: str) -> EffectiveRules:
         """The effective rules of a user in a namespace; cluster-wide for ``""``."""

@@ -87,6 +87,11 @@ def split_service_account(username: str) -> tuple[str, str] | None:
     return namespace, name
 
 
+def node_identity(user: User) -> str | None:
+    """The name of the node that a user is the kubelet of; None for other users."""
+    return user.name[len(_NODE) :] if user.name.startswith(_NODE) and NODES in user.groups else None
+
+
 def node_name(username: str) -> str | None:
     """The name of a node by its user name; None for other users."""
     if not username.startswith(_NODE):

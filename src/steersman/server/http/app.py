@@ -16,13 +16,13 @@ from steersman.http.head import MalformedRequest, http_date
 from steersman.http.limits import MAX_WATCHES, Limits
 from steersman.http.request import HttpRequest
 from steersman.http.response import HttpResponse, StreamingResponse
-from steersman.http.target import parse_target
+from steersman.http.target import Query, first, parse_target
 from steersman.server import status_errors
 from steersman.server.auth.attributes import Attributes, authorize
 from steersman.server.auth.authentication import Credentials
 from steersman.server.auth.impersonation import impersonate, requested_user
 from steersman.server.auth.tokens import OpenIDDocument
-from steersman.server.auth.users import ANONYMOUS, User
+from steersman.server.auth.users import ANONYMOUS, User, node_identity
 from steersman.server.codec.convert import CODECS
 from steersman.server.codec.negotiation import is_supported
 from steersman.server.http import request_body
@@ -166,7 +166,7 @@ class ApiServer:
         try:
             user, warnings = self._authenticate(http)
             try:
-                user = self._authorize(http, info, user)
+                user = self._authorize(http, info, query, user)
             except ApiError as error:
                 return self._reply(http, self._counted(info, denied_response(error)), [])
             ctx = Context(self.state, http, info, query, user, warnings)
@@ -244,18 +244,18 @@ class ApiServer:
         http.writer.authenticated = found.user.name != ANONYMOUS.name
         return found.user, list(found.warnings)
 
-    def _authorize(self, http: HttpRequest, info: RequestInfo, user: User) -> User:
+    def _authorize(self, http: HttpRequest, info: RequestInfo, query: Query, user: User) -> User:
         """The user that a request is carried out as, after impersonation. Raises `Forbidden`."""
         authorizer = self.state.server.authorizer
         if authorizer is None:
             return user
-        attributes = _attributes(user, info)
+        attributes = _attributes(user, info, query)
         if any(name.startswith("impersonate-") for name in http.headers):
             impersonated = requested_user(http.headers.items())
             if impersonated is not None:
                 modes = self.state.impersonation_modes
                 user = impersonate(authorizer, attributes, impersonated, modes).user
-                attributes = _attributes(user, info)
+                attributes = _attributes(user, info, query)
         authorize(authorizer, attributes)
         return user
 
@@ -350,7 +350,17 @@ class ApiServer:
         return resource
 
 
-def _attributes(user: User, info: RequestInfo) -> Attributes:
+def _attributes(user: User, info: RequestInfo, query: Query) -> Attributes:
     if not info.resource:
         return Attributes(user, info.verb, path=info.path)
-    return Attributes(user, info.verb, info.group, info.plural, info.subresource, info.namespace, info.name)
+    selector = first(query, "fieldSelector") if query and node_identity(user) is not None else ""
+    return Attributes(
+        user,
+        info.verb,
+        info.group,
+        info.plural,
+        info.subresource,
+        info.namespace,
+        info.name,
+        field_selector=selector,
+    )
