@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from steersman.runtime.trace import Trace
 from steersman.runtime.trace_view import PATH, TraceView
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
 from steersman.server.auth.rbac import GROUP, RBACAuthorizer
-from steersman.server.auth.users import MASTERS, User, authenticated, service_account_user
+from steersman.server.auth.users import MASTERS, User, authenticated, node_user, service_account_user
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.calls import WebhookAddresses
@@ -59,9 +60,9 @@ SHUTDOWN = 0.2
 MANAGER = "kube-controller-manager"
 MANAGER_USER = "system:kube-controller-manager"
 KUBELETS = "steersman:kubelets"
-"""The user the kubelets act as, and the ClusterRoleBinding that grants it system:node.
+"""The user whose watches and events all kubelets share, and the ClusterRoleBinding that grants it system:node.
 
-differs: a real API server has the Node authorizer, which limits each kubelet to its own node.
+differs: a real kubelet watches the objects of its own node. Whatever a kubelet writes, it writes as its own node.
 """
 KUBELET_VOLUMES = "steersman:kubelets:volumes"
 """The ClusterRole and the binding by which the kubelets watch claims and volumes.
@@ -223,7 +224,16 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         volumes, attach = (not loops or any(one.name == each for one in loops) for each in (BINDER, ATTACHER))
         settings = KubeletSettings(start_delay=START_DELAY, shutdown=SHUTDOWN)
         dra = options.dra is not None
-        kubelets = Kubelets(api, clock, names, settings=settings, volumes=volumes, attach=attach, dra=dra)
+        kubelets = Kubelets(
+            api,
+            clock,
+            names,
+            settings=settings,
+            volumes=volumes,
+            attach=attach,
+            dra=dra,
+            node_api=cache(lambda name: _api(server, authorizer, node_user(name), "kubelet")),
+        )
         supervisor.start(kubelets.run(), "the kubelets")
         if options.scheduler:
             api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")

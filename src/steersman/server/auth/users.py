@@ -87,6 +87,11 @@ def split_service_account(username: str) -> tuple[str, str] | None:
     return namespace, name
 
 
+def node_user(name: str) -> User:
+    """The kubelet of a node as a user."""
+    return User(f"{_NODE}{name}", groups=(NODES,))
+
+
 def node_identity(user: User) -> str | None:
     """The name of the node that a user is the kubelet of; None for other users."""
     return user.name[len(_NODE) :] if user.name.startswith(_NODE) and NODES in user.groups else None

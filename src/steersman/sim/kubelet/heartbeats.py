@@ -100,6 +100,7 @@ class Heartbeats:
     def __init__(
         self,
         api: Api,
+        node_api: Callable[[str], Api],
         clock: Clock,
         machines: Mapping[str, SimulatedNode],
         settings: KubeletSettings,
@@ -107,6 +108,7 @@ class Heartbeats:
         registers: bool,
     ) -> None:
         self._api = api
+        self._node_api = node_api
         self._clock = clock
         self._machines = machines
         self._settings = settings
@@ -121,7 +123,7 @@ class Heartbeats:
             now = self._clock.now().replace(microsecond=0)
             body = nodes.node(machine.name, machine.number, self._shape, now)
             try:
-                machine.node = await self._api.create(NODES, "", body)
+                machine.node = await self._node_api(machine.name).create(NODES, "", body)
             except AlreadyExists:
                 continue
 
@@ -141,7 +143,7 @@ class Heartbeats:
             return
         now = self._clock.now().replace(microsecond=0)
         body = nodes.reported(found, now, machine.reboots, machine.volumes_in_use)
-        machine.node = await self._api.update_status(NODES, "", machine.name, body)
+        machine.node = await self._node_api(machine.name).update_status(NODES, "", machine.name, body)
         machine.report = False
 
     async def _beat(self, machines: Mapping[str, SimulatedNode]) -> None:
@@ -196,11 +198,12 @@ class Heartbeats:
 
     async def _renewed(self, machine: SimulatedNode, now: datetime) -> coordination_v1.Lease:
         name, known = machine.name, machine.lease
+        api = self._node_api(name)
         if known is None:
             try:
-                known = await self._api.get(LEASES, nodes.LEASES, name)
+                known = await api.get(LEASES, nodes.LEASES, name)
             except NotFound:
                 uid = machine.node.metadata.uid if machine.node is not None else ""
-                return await self._api.create(LEASES, nodes.LEASES, nodes.lease(name, uid, now))
+                return await api.create(LEASES, nodes.LEASES, nodes.lease(name, uid, now))
         body = replace(known, spec=replace(known.spec, holderIdentity=name, renewTime=now))
-        return await self._api.update(LEASES, nodes.LEASES, name, body)
+        return await api.update(LEASES, nodes.LEASES, name, body)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -102,12 +102,15 @@ class Kubelets:
         volumes: bool = True,
         attach: bool = True,
         dra: bool = False,
+        node_api: Callable[[str], Api] | None = None,
     ) -> None:
-        """``register`` creates the Node objects. At most ``parallel`` requests for pods are in flight. ``volumes`` is whether
+        """``node_api`` returns the client that acts for a node, by the node's name; without it ``api`` does. All nodes share
+        the watches of ``api``: one for each resource instead of one for each node. ``register`` creates the Node objects. At most ``parallel`` requests for pods are in flight. ``volumes`` is whether
         pods wait for their claims to be bound, which takes a binder; ``attach`` whether they wait for their volumes to be
         attached, which takes persistentvolume-attach-detach-controller. With ``dra`` a pod starts once its ResourceClaims
         are allocated and reserved for it; without, they are ignored."""
         self._api = api
+        self._node_api: Callable[[str], Api] = node_api or (lambda name: api)
         self._clock = clock
         self._settings = settings
         self._parallel = parallel
@@ -118,7 +121,7 @@ class Kubelets:
         self._objects: PodObjects | None = None
         """Watched from the first pod on that is made from other objects."""
         self._machines: dict[str, SimulatedNode] = {}
-        self._heartbeats = Heartbeats(api, clock, self._machines, settings, shape, register)
+        self._heartbeats = Heartbeats(api, self._node_api, clock, self._machines, settings, shape, register)
         for name in names:
             self._machines[name] = SimulatedNode(name, len(self._machines) + 1)
         if not self._machines:
@@ -358,11 +361,11 @@ class Kubelets:
             return
         if machine.state_annotation == "rebooting":
             patch: dict[str, Any] = {"metadata": {"annotations": {STATE: None}}}
-            machine.node = await self._api.patch(NODES, "", name, patch)
+            machine.node = await self._node_api(name).patch(NODES, "", name, patch)
             machine.state_annotation = ""
         if CONTROLLER_ATTACHES not in machine.node.metadata.annotations:
             patch = {"metadata": {"annotations": {CONTROLLER_ATTACHES: "true"}}}
-            machine.node = await self._api.patch(NODES, "", name, patch)
+            machine.node = await self._node_api(name).patch(NODES, "", name, patch)
         if self._has_unknown_volumes(machine, machine.node):
             self._check_volumes(machine)
         if machine.report or not is_ready(machine.node):
@@ -430,7 +433,8 @@ class Kubelets:
         if not leaving or meta.finalizers or intended.shutdown:
             await self._report_status(local_pod, intended, run, now)
         if leaving:
-            await self._api.delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)
+            api = self._node_api(pod.spec.nodeName)
+            await api.delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)
             local_pod.gone = True
             return
         at = due(intended, run, now)
@@ -513,7 +517,7 @@ class Kubelets:
             from steersman.sim.kubelet.volume_manager import VolumeManager
 
             self._volumes = VolumeManager(
-                self._api,
+                self._node_api,
                 self._pod_objects(),
                 self._events,
                 enqueue=self._enqueue,
@@ -546,7 +550,8 @@ class Kubelets:
         if status == pod.status:
             return
         body = _Report(metadata=pod.metadata, status=status)
-        written = await self._api.update_status(PODS, pod.metadata.namespace, pod.metadata.name, body)
+        api = self._node_api(pod.spec.nodeName)
+        written = await api.update_status(PODS, pod.metadata.namespace, pod.metadata.name, body)
         local_pod.planned = (
             written.metadata.resourceVersion if local_pod.planned == pod.metadata.resourceVersion else ""
         )

@@ -45,7 +45,7 @@ class VolumeManager:
 
     def __init__(
         self,
-        api: Api,
+        node_api: Callable[[str], Api],
         objects: PodObjects,
         events: KubeletEvents,
         *,
@@ -54,10 +54,10 @@ class VolumeManager:
         claims: bool,
         attach: bool,
     ) -> None:
-        """``enqueue`` is called with the key of a pod that may be mounted, or of a node whose status has to be
+        """``node_api`` returns the client that acts for a node. ``enqueue`` is called with the key of a pod that may be mounted, or of a node whose status has to be
         reported, and ``retry`` to enqueue a pod after some seconds. ``claims`` is whether pods wait for their claims to be
         bound, ``attach`` whether they wait for volumes to be attached."""
-        self._api = api
+        self._node_api = node_api
         self._objects = objects
         self._events = events
         self._enqueue = enqueue
@@ -156,7 +156,7 @@ class VolumeManager:
         assert csi is not None
         name = attachment_name(csi.driver, csi.volumeHandle, node)
         try:
-            found = await self._api.get(ATTACHMENTS, "", name)
+            found = await self._node_api(node).get(ATTACHMENTS, "", name)
         except NotFound as error:
             why = f"volume {csi.volumeHandle} has GET error for volume attachment {name}: {error.message}"
         else:
@@ -195,8 +195,9 @@ class VolumeManager:
             "metadata": {"resourceVersion": claim.metadata.resourceVersion},
             "status": {"allocatedResourceStatuses": {"storage": "NodeResizeInProgress"}},
         }
-        claim = await self._api.patch(CLAIMS, namespace, name, body, subresource="status")
         node = pod.spec.nodeName
+        api = self._node_api(node)
+        claim = await api.patch(CLAIMS, namespace, name, body, subresource="status")
         message = f'MountVolume.NodeExpandVolume succeeded for volume "{volume.metadata.name}" {node}'
         for about in (pod, claim):
             self._events.emit(node, about, "Normal", "FileSystemResizeSuccessful", message)
@@ -211,7 +212,7 @@ class VolumeManager:
             "conditions": gone,
         }
         strategic = "application/strategic-merge-patch+json"
-        await self._api.patch(
+        await api.patch(
             CLAIMS, namespace, name, {"status": status}, content_type=strategic, subresource="status"
         )
 
