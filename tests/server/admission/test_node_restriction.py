@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from steersman.api.clock import RealClock
 from steersman.api.errors import ApiError, Forbidden, NotFound
@@ -262,3 +268,37 @@ async def test_a_node_requests_tokens_bound_to_its_own_pods(plane: Plane) -> Non
         "system:node:mynode is not authorized to request tokens for this audience"
     )
     assert await token(to(mine)) == ""
+
+
+@pytest.mark.parametrize(
+    ("common_name", "signer", "why"),
+    [
+        ("system:node:mynode", "kubernetes.io/kubelet-serving", ""),
+        (
+            "system:node:other",
+            "kubernetes.io/kubelet-serving",
+            "can only create a node CSR with CN=system:node:mynode",
+        ),
+        ("system:node:other", "example.com/other", ""),
+    ],
+)
+async def test_a_node_requests_certificates_of_its_own(
+    plane: Plane, common_name: str, signer: str, why: str
+) -> None:
+    body = {
+        "metadata": {"name": "csr"},
+        "spec": {
+            "request": signing_request(common_name),
+            "signerName": signer,
+            "usages": ["digital signature", "key encipherment", "server auth"],
+        },
+    }
+    requests = load("certificates.k8s.io", "v1", "CertificateSigningRequest")
+    assert await refusal(plane.node.create(requests, "", body)) == why
+
+
+def signing_request(common_name: str) -> str:
+    names = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = x509.CertificateSigningRequestBuilder().subject_name(names).sign(key, hashes.SHA256())
+    return b64encode(made.public_bytes(Encoding.PEM)).decode()

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from steersman.api.generated.core_v1 import Node, Pod
 from steersman.api.kinds import EMPTY
+from steersman.api.pem import parse_csr
 from steersman.server import status_errors
 from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin
 from steersman.server.auth.attributes import Attributes
@@ -328,13 +329,10 @@ def _audiences(pod: Pod, listers: Listers) -> Iterator[str]:
 def _admit_signing_request(node: str, request: Any) -> None:
     if request.spec.signerName not in _SIGNERS:
         return
-    from base64 import b64decode
-
-    from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     try:
-        parsed = x509.load_pem_x509_csr(b64decode(request.spec.request))
+        parsed = parse_csr(request.spec.request)
     except ValueError as error:
         raise AdmissionDenied(f"unable to parse csr: {error}") from None
     names = [each.value for each in parsed.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
