@@ -28,6 +28,7 @@ def test_a_typo_in_a_tag_harms_nobody_and_is_undone_by_the_old_manifest(cluster:
 
     waiting = [pod for pod in cluster.list("pods", selector="app=shop") if pod.status.phase == "Pending"]
     (container,) = waiting[0].status.containerStatuses
+    assert container.state.waiting is not None
     assert container.state.waiting.reason == "ImagePullBackOff"
     assert cluster.get("Deployment", "shop").status.availableReplicas == 3
 

@@ -59,11 +59,12 @@ def training(name: str, seconds: int) -> dict[str, Any]:
 
 def device(cluster: Cluster) -> str:
     """The device that is in use."""
-    claims = [each for each in cluster.list("resourceclaims") if each.status.allocation is not None]
+    allocations = [each.status.allocation for each in cluster.list("resourceclaims")]
     return ", ".join(
         f"{result.pool}/{result.device}"
-        for claim in claims
-        for result in claim.status.allocation.devices.results
+        for allocation in allocations
+        if allocation is not None
+        for result in allocation.devices.results
     )
 
 

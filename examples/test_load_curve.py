@@ -42,7 +42,7 @@ def test_replicas_follow_the_load_of_a_day(cluster: Cluster) -> None:
                     "Pod", pod.metadata.name, {"metadata": {"annotations": {"sim.steersman.dev/cpu": share}}}
                 )
             cluster.advance(seconds=15)
-        seen[then] = cluster.get("Deployment", "shop").spec.replicas
+        seen[then] = cluster.get("Deployment", "shop").spec.replicas or 0
     assert seen[6] == 2
     assert seen[12] == 8
     assert seen[8] < seen[12] > seen[18] > seen[22]

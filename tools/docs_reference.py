@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, is_typeddict
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
@@ -173,17 +173,29 @@ def python() -> str:
     from steersman.api.cloud import CloudProvider
     from steersman.sim.dynamicresources import Devices
     from steersman.sim.kubelet import KubeletSettings, Shape
-    from steersman.testing import Cluster, Entry, Manager, Node, WaitTimeout
+    from steersman.testing import (
+        Client,
+        Cluster,
+        ClusterOptions,
+        Entry,
+        Manager,
+        Node,
+        UnusedFault,
+        WaitTimeout,
+    )
     from steersman.testing.cluster import AioCluster
     from steersman.testing.decision_driver import walk
 
     classes = (
         Cluster,
+        ClusterOptions,
         AioCluster,
+        Client,
         Node,
         Manager,
         Entry,
         WaitTimeout,
+        UnusedFault,
         KubeletSettings,
         Shape,
         Devices,
@@ -198,7 +210,9 @@ def _class(cls: type[Any]) -> str:
     init = vars(cls).get("__init__")
     if init is not None and init.__doc__ and not issubclass(cls, Exception):
         parts.append(f"```python\n{_signature(cls.__name__, init)}\n```\n\n{_text(init.__doc__)}\n")
-    fields = getattr(cls, "__struct_fields__", ())
+    fields = getattr(cls, "__struct_fields__", ()) or (
+        tuple(cls.__annotations__) if is_typeddict(cls) else ()
+    )
     described = _fields(cls)
     if fields:
         parts.append(

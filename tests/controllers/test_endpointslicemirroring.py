@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from steersman.api.errors import ApiError, Cause, Conflict, Forbidden, NotFound, ServerError
 from steersman.api.kinds import ObjectMeta, ObjectReference, OwnerReference
 from steersman.api.kinds.services import (
+    ENDPOINTSLICES,
     Endpoint,
     EndpointAddress,
     EndpointConditions,
@@ -662,14 +663,14 @@ def test_endpoints_are_mirrored_while_their_service_has_no_selector() -> None:
         cluster.settle()
 
         def found() -> list[tuple[str, list[str], list[str]]]:
-            return shown([one for one in cluster.list("EndpointSlice") if one.metadata.name != "kubernetes"])
+            return shown([one for one in cluster.list(ENDPOINTSLICES) if one.metadata.name != "kubernetes"])
 
         sql = ["sql:5432/TCP"]
         assert found() == [(V4, ["192.0.2.1"], sql), (V6, ["2001:db8::1"], sql)]
         cluster.patch("Endpoints", "db", {"subsets": [{"addresses": [{"ip": "192.0.2.2"}], "ports": ports}]})
         cluster.settle()
         assert found() == [(V4, ["192.0.2.2"], sql)]
-        (sliced,) = (one for one in cluster.list("EndpointSlice") if one.metadata.name != "kubernetes")
+        (sliced,) = (one for one in cluster.list(ENDPOINTSLICES) if one.metadata.name != "kubernetes")
         cluster.patch("EndpointSlice", sliced.metadata.name, {"endpoints": []})
         cluster.settle()
         assert found() == [(V4, ["192.0.2.2"], sql)], "what another writer changes is mended"

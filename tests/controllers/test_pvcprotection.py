@@ -523,7 +523,7 @@ def test_with_the_gate_a_claim_says_since_when_it_is_unused() -> None:
         cluster.apply(volumes.claim("data"))
         cluster.settle()
 
-        def condition() -> tuple[str, str, datetime]:
+        def condition() -> tuple[str, str, datetime | None]:
             (found,) = cluster.get("persistentvolumeclaims", "data").status.conditions
             return found.status, found.reason, found.lastTransitionTime
 

@@ -38,7 +38,7 @@ async def end() -> None:
 async def test_the_first_that_ends_is_named_with_its_reason(work: object, why: str) -> None:
     supervisor = Supervisor()
     supervisor.start(forever(), "the kubelets")
-    supervisor.start(work(), "the scheduler")  # type: ignore[operator]
+    supervisor.start(work(), "the scheduler")
     async with asyncio.timeout(10):
         failure = await supervisor.failed()
     assert str(failure) == f"the scheduler ended, so the control plane stops: {why}"

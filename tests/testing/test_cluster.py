@@ -339,7 +339,8 @@ def test_objects_go_by_name_or_as_they_are(web: Cluster) -> None:
     (owned,) = web.list("ReplicaSet")
     web.delete(owned, propagation="Orphan")
     web.settle()
-    assert web.list("deploy") == web.list("rs") == []
+    assert web.list("deploy") == []
+    assert web.list("rs") == []
     assert len(web.list("pods")) == 3
     assert web.list("pods", selector="app!=web") == []
 

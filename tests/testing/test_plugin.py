@@ -138,7 +138,72 @@ def test_a_marker_with_a_mistake_in_it_fails_its_test(pytester: pytest.Pytester)
     )
     result = pytester.runpytest(*LONER)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*unexpected keyword argument 'knots'*"])
+    result.stdout.fnmatch_lines(
+        ["pytest.mark.cluster: a cluster has no option 'knots'; did you mean 'nodes'?"]
+    )
+    result.stdout.no_fnmatch_line("*During handling*")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("5", "its arguments have names, such as nodes=5, but 5 has none"),
+        ("nodes=-1", "nodes must be 0 or more, not -1"),
+        ("gates={'GenericWorklod': True}", "*did you mean 'GenericWorkload'?"),
+        ("strict_fault=True", "*did you mean 'strict_faults'?"),
+    ],
+)
+def test_the_arguments_of_a_marker_are_checked(
+    pytester: pytest.Pytester, arguments: str, message: str
+) -> None:
+    pytester.makepyfile(f"import pytest\n\n@pytest.mark.cluster({arguments})\ndef test_it(cluster): pass")
+    result = pytester.runpytest(*LONER)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"pytest.mark.cluster: {message}"])
+
+
+UNUSED = """
+    import pytest
+    from steersman.sim import faults
+
+    pytestmark = pytest.mark.cluster(faults=[faults.crash_after_write(500)])
+
+    def test_plain(cluster):
+        pass
+
+    @pytest.mark.cluster(faults=[faults.crash_after_write(500)], strict_faults=%s)
+    def test_marked(cluster):
+        pass
+"""
+
+
+def test_a_fault_that_never_struck_is_a_warning_of_the_report(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(UNUSED % True)
+    result = pytester.runpytest(*LONER)
+    result.assert_outcomes(passed=1, failed=1, warnings=1)
+    result.stdout.fnmatch_lines(["a fault never struck: crash_after_write(500)"])
+    result.stdout.fnmatch_lines(["*UnusedFault: never struck: crash_after_write(500)"])
+
+
+def test_an_option_makes_faults_that_never_struck_failures(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nstrict_faults = true")
+    pytester.makepyfile(UNUSED % False)
+    result = pytester.runpytest(*LONER)
+    result.assert_outcomes(passed=1, failed=1, warnings=1)
+    result.stdout.fnmatch_lines(["FAILED *::test_plain*"])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--steersman-seeds=0", "*--steersman-seeds must be 1 or more, not 0*"),
+        ("--steersman-history=-1", "*--steersman-history must be 0 or more, not -1*"),
+    ],
+)
+def test_options_out_of_range_are_refused(pytester: pytest.Pytester, option: str, message: str) -> None:
+    result = pytester.runpytest(*LONER, option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
 
 
 SEEDS = """

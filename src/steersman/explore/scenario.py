@@ -26,6 +26,7 @@ import msgspec
 import yaml
 from msgspec.structs import replace
 
+from steersman.api.suggestions import hint
 from steersman.cloud.local import LocalProvider
 from steersman.controllers import CONTROLLERS
 from steersman.explore.matching import short
@@ -53,6 +54,7 @@ NODE_LIFECYCLE = "node-lifecycle-controller"
 PACKAGE = "steersman.explore.scenarios"
 FIELDS = ("name", "description", "cluster", "tolerance", "steps")
 CLUSTER = ("nodes", "controllers", "flags", "feature-gates", "kubelets", "write-latency", "cloud", "dra")
+NO_GATE = "`steersman run --help` lists the gates"
 CLOUD = ("routes", "instances")
 """The parts of the cloud provider that a scenario may ask for; each cluster has load balancers."""
 
@@ -145,7 +147,7 @@ def load(text: str, path: str = "") -> Scenario:
     known = [each.name for each in CONTROLLERS]
     unknown = [name for name in controllers if name not in known]
     if unknown:
-        raise InvalidScenario(f"{where}: unknown controller {unknown[0]}; available: {', '.join(known)}")
+        raise InvalidScenario(f"{where}: unknown controller {unknown[0]}; {hint(unknown[0], known)}")
     cloud = tuple(cluster.get("cloud", ()))
     unknown = [part for part in cloud if part not in CLOUD]
     if unknown:
@@ -153,7 +155,7 @@ def load(text: str, path: str = "") -> Scenario:
     gates = tuple(cluster.get("feature-gates", ()))
     for gate in gates:
         if gate not in GATES:
-            raise InvalidScenario(f"{where}: unknown feature gate {gate}")
+            raise InvalidScenario(f"{where}: unknown feature gate {gate}; {hint(gate, GATES, NO_GATE)}")
     return Scenario(
         name=str(given.get("name", "")) or Path(path).stem,
         description=" ".join(str(given.get("description", "")).split()),
@@ -193,7 +195,7 @@ def _flags(given: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for name, value in given.items():
         flag = known.get(name)
         if flag is None:
-            raise InvalidScenario(f"no controller has the flag {name}")
+            raise InvalidScenario(f"no controller has the flag {name}; {hint(name, known)}")
         yield name, seconds(value) if isinstance(flag.default, float) else value
 
 
@@ -202,7 +204,7 @@ def _only(where: str, given: object, known: Sequence[str]) -> None:
         raise InvalidScenario(f"{where}: {short(given)} is not a map")
     unknown = [field for field in given if field not in known]
     if unknown:
-        raise InvalidScenario(f"{where} has no field {unknown[0]}; fields: {', '.join(known)}")
+        raise InvalidScenario(f"{where} has no field {unknown[0]}; {hint(str(unknown[0]), known)}")
 
 
 def catalogue() -> tuple[Scenario, ...]:
@@ -234,5 +236,6 @@ def find(name: str) -> Scenario:
     for each in catalogue():
         if each.name == name:
             return each
-    names = ", ".join(each.name for each in catalogue())
-    raise InvalidScenario(f"unknown scenario {name!r}; available: {names}; or pass a .yaml file")
+    names = [each.name for each in catalogue()]
+    meant = hint(name, names, f"available: {', '.join(names)}; or pass a .yaml file")
+    raise InvalidScenario(f"unknown scenario {name!r}; {meant}")

@@ -9,10 +9,11 @@ from typing import Any, Literal, cast
 import msgspec
 
 from steersman.api.go_quote import quote
+from steersman.api.suggestions import closest
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller, Settings
 from steersman.intent.settings import DEFAULTS
-from steersman.manager.flags import UsageError, closest
+from steersman.manager.flags import UsageError
 
 
 class KnownController(msgspec.Struct, frozen=True):

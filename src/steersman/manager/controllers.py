@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from steersman.api.suggestions import closest
 from steersman.manager import output
 from steersman.manager.controller_table import (
     STATES,
@@ -13,7 +14,7 @@ from steersman.manager.controller_table import (
     controller_table,
     written,
 )
-from steersman.manager.flags import UsageError, closest
+from steersman.manager.flags import UsageError
 from steersman.manager.output import BOLD, DOCUMENTS, Paint, plain
 from steersman.manager.verb import Given, columns
 

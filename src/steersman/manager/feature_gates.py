@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from steersman.api.go_quote import quote
+from steersman.api.suggestions import closest
 from steersman.intent.gates import (
     CURRENT,
     FEATURES,
@@ -20,7 +21,7 @@ from steersman.intent.gates import (
     gates_at,
 )
 from steersman.manager.flag_types import read_bool, write_bool
-from steersman.manager.flags import UsageError, closest
+from steersman.manager.flags import UsageError
 
 STAGES: Mapping[str, Stage] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 """The gates that set all gates of a stage."""

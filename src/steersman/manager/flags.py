@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from steersman.api.go_quote import quote
+from steersman.api.suggestions import closest
 from steersman.manager.flag_types import BOOL, STRING, STRINGS, Type
 
 
@@ -23,13 +24,6 @@ class UsageError(Exception):
     def of(cls, problems: Sequence[str]) -> UsageError:
         """One error for several mistakes, in upstream's format."""
         return cls(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
-
-
-def closest(word: str, names: Iterable[str]) -> str:
-    """The name most similar to a misspelled one; empty where none is similar."""
-    from difflib import get_close_matches  # only needed for errors
-
-    return next(iter(get_close_matches(word, names, n=1)), "")
 
 
 class Option(msgspec.Struct, frozen=True):

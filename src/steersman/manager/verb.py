@@ -24,8 +24,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
+from steersman.api.suggestions import closest
 from steersman.manager.flag_types import BOOL, Type, choice
-from steersman.manager.flags import Option, UsageError, closest, collect, refuse, usage
+from steersman.manager.flags import Option, UsageError, collect, refuse, usage
 
 PROGRAM = "steersman"
 WIDTH = 100

@@ -11,9 +11,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steersman.testing.cluster import Cluster, Entry, Manager, Node, WaitTimeout
+    from steersman.testing.cluster import (
+        Client,
+        Cluster,
+        ClusterOptions,
+        Entry,
+        Manager,
+        Node,
+        UnusedFault,
+        WaitTimeout,
+    )
 
-__all__ = ["Cluster", "Entry", "Manager", "Node", "WaitTimeout"]
+__all__ = ["Client", "Cluster", "ClusterOptions", "Entry", "Manager", "Node", "UnusedFault", "WaitTimeout"]
 
 
 @contextmanager

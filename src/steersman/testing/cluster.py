@@ -17,29 +17,29 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+import math
+import warnings
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from steersman.api.cloud import CloudProvider
 from steersman.api.scheme import Key
-from steersman.client.api import Api
-from steersman.controllers import CONTROLLERS
+from steersman.api.suggestions import hint
 from steersman.intent.controller import Controller
 from steersman.server.auth.users import AUTHENTICATED, MASTERS, User, service_account_username
 from steersman.server.calls import WebhookAddresses
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
-from steersman.sim.dynamicresources import Devices
-from steersman.sim.kubelet import KubeletSettings, Shape
-from steersman.sim.world import START, World
+from steersman.sim.world import World
 from steersman.testing import credentials, without_collector
+from steersman.testing.client import Client
 from steersman.testing.history import Entry, History
 from steersman.testing.node import Node
 from steersman.testing.objects import Objects
+from steersman.testing.options import ClusterOptions, faults, latency, plan
 from steersman.testing.process import Manager, acting, user_named
-from steersman.testing.template import Plan, authorizer, plan, template
+from steersman.testing.template import Plan, authorizer, template
 from steersman.testing.threaded import RealTimeWorld
 from steersman.testing.waiting import Wait, WaitTimeout
 
@@ -49,7 +49,17 @@ if TYPE_CHECKING:
     from steersman.sim.faults.injector import FaultInjector
     from steersman.testing.serving import Serving
 
-__all__ = ["AioCluster", "Cluster", "Entry", "Manager", "Node", "WaitTimeout"]
+__all__ = [
+    "AioCluster",
+    "Client",
+    "Cluster",
+    "ClusterOptions",
+    "Entry",
+    "Manager",
+    "Node",
+    "UnusedFault",
+    "WaitTimeout",
+]
 
 T = TypeVar("T")
 
@@ -64,64 +74,45 @@ POLL_INTERVAL = 0.05
 """Seconds of real time after which a predicate is evaluated again, since it may depend on other processes."""
 
 
+class UnusedFault(UserWarning):
+    """A fault of a cluster never struck, so the test does not test it."""
+
+    @classmethod
+    def of(cls, faults: Sequence[Fault]) -> UnusedFault:
+        """The warning about some faults."""
+        return cls(f"never struck: {' + '.join(map(str, faults))}")
+
+
 class Cluster(Objects):
     """A control plane with nodes. Close it, or use it in a ``with``."""
 
-    def __init__(
-        self,
-        seed: int = 0,
-        *,
-        nodes: int | Iterable[str] = 3,
-        controllers: Iterable[Controller[Any] | str] = CONTROLLERS,
-        faults: Sequence[Fault] = (),
-        write_latency: tuple[float, float] | None = None,
-        shuffle: bool = False,
-        journal: bool = False,
-        start: datetime = START,
-        flags: Mapping[str, Any] | None = None,
-        gates: Mapping[str, bool] | None = None,
-        settings: KubeletSettings | None = None,
-        shape: Shape = Shape(),
-        cloud: CloudProvider | None = None,
-        csi: bool = False,
-        dra: Devices | bool = False,
-        webhooks: Mapping[str, str | Callable[[Any], Any]] | None = None,
-    ) -> None:
-        """``nodes`` is their number or their names; ``controllers`` the controllers to run, or their names. ``faults`` are
-        injected between the manager and the server. ``write_latency`` is how many seconds each write of a controller takes at
-        least and at most, such as ``(0.001, 0.3)``; without it they take no time. ``shuffle`` runs ready tasks in a random order of the seed. ``journal``
-        keeps a line for each write in ``world.journal``. ``flags`` and ``gates`` are those of kube-controller-manager.
-        ``settings`` is the timing of the kubelets, ``shape`` the properties of the nodes. ``cloud``
-        is the cloud provider, which outlives the manager; by default, load balancers get addresses from a pool. ``csi`` adds
-        a simulated CSI driver, whose StorageClass is ``csi-sim``. ``dra`` gives nodes simulated devices, of the DeviceClass
-        ``simulated``, and allocates ResourceClaims, which are ignored otherwise. ``webhooks`` is where Services are served that
-        webhooks name: ``{"shop/checker": "127.0.0.1:9443"}``, or a Python function in place of the address, which is given the
-        review and returns its response: ``{"shop/checker:443/validate": lambda review: {"allowed": True}}``.
+    def __init__(self, seed: int = 0, **options: Unpack[ClusterOptions]) -> None:
+        """``seed`` is the origin of all random choices; `ClusterOptions` says what the cluster is made of. Raises
+        `TypeError`, `ValueError` or `LookupError` for options that cannot work.
         """
-        made = plan(
-            nodes,
-            controllers,
-            flags=flags,
-            gates=gates,
-            shuffle=shuffle,
-            journal=journal,
-            start=start,
-            settings=settings,
-            shape=shape,
-            cloud=cloud,
-            csi=csi,
-            dra=dra,
-        )
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise TypeError(f"a seed is a whole number, not {seed!r}")
+        made, asked = plan(options), faults(options)
         world = template(made).fork(seed)
-        world.server.webhook_addresses = WebhookAddresses(webhooks)
-        self._begin(made, world, (*_latency(write_latency), *faults), None)
+        world.server.webhook_addresses = WebhookAddresses(options.get("webhooks"))
+        self._begin(made, world, asked, latency(options), None)
 
-    def _begin(self, made: Plan, world: World, faults: tuple[Fault, ...], before: History | None) -> None:
+    def _begin(
+        self,
+        made: Plan,
+        world: World,
+        asked: tuple[Fault, ...],
+        latency: tuple[Fault, ...],
+        before: History | None,
+    ) -> None:
         self.plan = made
+        self._faults = asked
+        self._latency = latency
+        self._unused = asked
         self.aio = AioCluster(self)
         self._runtime: World | RealTimeWorld = world
         self._serving: Serving | None = None
-        self._injector = self._inject(world, faults)
+        self._injector = self._inject(world, (*latency, *asked))
         self._authorizer = authorizer(world.server)
         self._history = History(world.server, before)
         self._others: builtins.list[Manager] = []
@@ -141,6 +132,14 @@ class Cluster(Objects):
         from steersman.sim.faults.injector import FaultInjector
 
         return FaultInjector(world, faults, _Managers(self))
+
+    @property
+    def unused_faults(self) -> tuple[Fault, ...]:
+        """The faults that have had no effect so far: the request, event or write they wait for never came."""
+        if self._injector is not None:
+            idle = self._injector.never_struck()
+            self._unused = tuple(fault for fault in self._faults if fault in idle)
+        return self._unused
 
     # -- clients and processes ----------------------------------------------------------------
 
@@ -166,22 +165,23 @@ class Cluster(Objects):
         return self._runtime.now()
 
     @property
-    def client(self) -> Api:
+    def client(self) -> Client:
         """A client with all permissions, for coroutines that run in the cluster."""
-        return LocalApi(self._runtime.server, YOU)
+        return Client(LocalApi(self._runtime.server, YOU), self.kind)
 
     @property
     def manager(self) -> Manager:
         """The process that runs the controllers, alive or crashed."""
         return self._manager
 
-    def as_account(self, name: str, namespace: str = "default") -> Api:
+    def as_account(self, name: str, namespace: str = "default") -> Client:
         """A client with the permissions of a ServiceAccount. Raises `NotFound`."""
         return self.as_user(self._account(f"{namespace}/{name}"))
 
-    def as_user(self, name: str) -> Api:
+    def as_user(self, name: str) -> Client:
         """A client with the permissions of a user, by its roles."""
-        return acting(LocalApi(self._server, user_named(name, self._authorizer)), self._authorizer)
+        api = acting(LocalApi(self._server, user_named(name, self._authorizer)), self._authorizer)
+        return Client(api, self.kind)
 
     def _account(self, value: str) -> str:
         namespace, _, name = value.rpartition("/")
@@ -247,7 +247,10 @@ class Cluster(Objects):
         return self._runtime.spawn(coroutine, name=name)
 
     def node(self, name: str) -> Node:
-        """A node, to fail, recover, reboot, cordon or drain."""
+        """A node, to fail, recover, reboot, cordon or drain. Raises `LookupError`."""
+        names = [node.metadata.name for node in self.list("Node")]
+        if name not in names:
+            raise LookupError(f"the cluster has no node {name!r}; {hint(name, names)}")
         return Node(self, name)
 
     def fork(self, seed: int | None = None) -> Cluster:
@@ -256,8 +259,7 @@ class Cluster(Objects):
         All processes start anew in it, as after a restart. Spawned coroutines are not copied.
         """
         fork = Cluster.__new__(Cluster)
-        faults = () if self._injector is None else tuple(self._injector.faults)
-        fork._begin(self.plan, self.world.fork(seed), faults, self._history)
+        fork._begin(self.plan, self.world.fork(seed), self._faults, self._latency, self._history)
         if not self._manager.alive:
             fork.crash_manager()
         for other in self._others:
@@ -286,6 +288,8 @@ class Cluster(Objects):
         Cluster time moves forward to real time, and all processes start anew; spawned coroutines are gone. `advance` and
         `wait_until` still work. Other processes keep their own time.
         """
+        if not 0 < speed < math.inf:
+            raise ValueError(f"speed must be above 0, not {speed!r}")
         if self._is_inside:
             raise RuntimeError("a cluster cannot be served from a coroutine in it: use a plain test function")
         if self._serving is None:
@@ -294,7 +298,7 @@ class Cluster(Objects):
             self._serving = serving = Serving(self.world, speed, self.plan)
             self.world.close()
             runtime = self._runtime = serving.runtime
-            self._injector = None
+            self._unused, self._injector = self.unused_faults, None
             self._authorizer = serving.authorizer
             self._history = serving.call(lambda: History(runtime.server, self._history))
             self._api = LocalApi(runtime.server, YOU, manager="kubectl")
@@ -355,7 +359,13 @@ class Cluster(Objects):
 
     def _wait(self, predicate: Callable[[], object], timeout: float | None) -> Wait:
         runtime = self._runtime
-        if timeout is None:
+        if not callable(predicate):
+            raise TypeError(
+                f"wait_until needs a function that it can call again, such as a lambda, not {predicate!r}"
+            )
+        if timeout is not None:
+            _check_seconds("timeout", timeout)
+        else:
             timeout = TIMEOUT if isinstance(runtime, World) else SERVED_TIMEOUT * runtime.speed
         return Wait(predicate, runtime.loop, self._history, timeout, self._reads)
 
@@ -395,16 +405,19 @@ class Cluster(Objects):
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, failed: type[BaseException] | None, *exception: object) -> None:
+        unused = () if failed is not None else self.unused_faults
         self.close()
+        if unused:
+            warnings.warn(UnusedFault.of(unused), stacklevel=2)
 
 
-def _latency(seconds: tuple[float, float] | None) -> tuple[Fault, ...]:
-    if seconds is None:
-        return ()
-    from steersman.sim.faults.requests import RequestLatency
-
-    return (RequestLatency(*seconds),)
+def _check_seconds(name: str, value: float) -> None:
+    """Refuses a time that is no number, negative or without end: time does not go back."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be 0 or more, not {value!r}: time only goes forward")
 
 
 class AioCluster:
@@ -417,10 +430,14 @@ class AioCluster:
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> None:
         """Like `Cluster.advance`."""
+        for name, value in (("days", days), ("hours", hours), ("minutes", minutes), ("seconds", seconds)):
+            _check_seconds(name, value)
         await self._cluster._runtime.advance(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
     async def settle(self, horizon: float = 10.0, *, limit: float = 86_400.0) -> float:
         """Like `Cluster.settle`."""
+        _check_seconds("horizon", horizon)
+        _check_seconds("limit", limit)
         return await self._cluster._runtime.settle(horizon, limit=limit)
 
     @overload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -11,14 +12,22 @@ from typing import Any, TypeAlias
 import msgspec
 import yaml
 
+from steersman.api.errors import BadRequest, NotFound
 from steersman.api.generated import gated_resources, load, resources
+from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.scheme import Kind, encode, kind_of
+from steersman.api.suggestions import closest, hint
+from steersman.server.apply.field_manager import field_manager_for
+from steersman.server.apply.schema import DEDUCED, TypedSchema
+from steersman.server.apply.structs import typed_schema_of
+from steersman.server.codec.field_validation import strict_body_error, unknown_fields
 from steersman.server.server import Server
 from steersman.server.storage.watch import Selection
 
 Document: TypeAlias = dict[str, Any]
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+UNDEFINED = "is its CustomResourceDefinition applied?"
 
 
 def kind(server: Server, name_or_type: object) -> Kind[Any]:
@@ -37,8 +46,9 @@ def kind(server: Server, name_or_type: object) -> Kind[Any]:
         return load(*row)
     custom = _customs(server).get(name_or_type.lower())
     if custom is None:
+        known = (*(row.kind for row in resources()), *_built_in(), *_customs(server))
         raise LookupError(
-            f"the cluster serves no kind {name_or_type!r}; is its CustomResourceDefinition applied?"
+            f"the cluster serves no kind {name_or_type!r}; {hint(name_or_type, known, UNDEFINED)}"
         )
     return custom
 
@@ -52,9 +62,19 @@ def kind_at(server: Server, api_version: str, name: str) -> Kind[Any]:
         found = [each for each in _served(server) if (each.api_version, each.name) == (api_version, name)]
         if not found:
             raise LookupError(
-                f"the cluster serves no {name} of {api_version}; is its CustomResourceDefinition applied?"
+                f"the cluster serves no {name or 'kind'} of {api_version or 'no apiVersion'}; {_meant(server, api_version, name)}"
             ) from None
         return found[0]
+
+
+def _meant(server: Server, api_version: str, name: str) -> str:
+    """The apiVersion and kind that a document was meant to have."""
+    known = [(row.api_version, row.kind) for row in resources()]
+    known += [(each.api_version, each.name) for each in _served(server)]
+    for version, kind in known:
+        if kind == name:
+            return f"did you mean apiVersion {version!r}?"
+    return hint(name, [kind for version, kind in known if version == api_version], UNDEFINED)
 
 
 def kind_of_object(server: Server, obj: object) -> Kind[Any]:
@@ -108,6 +128,52 @@ def _customs(server: Server) -> dict[str, Kind[Any]]:
                 for name in (names.kind, names.plural, names.singular, *names.shortNames, *full):
                     found.setdefault(name.lower(), each)
     return found
+
+
+# -- fields -----------------------------------------------------------------------------------
+
+
+def check_fields(server: Server, kind: Kind[Any], body: object, subresource: str = "") -> None:
+    """Refuse a body with fields that its kind does not have, as servers do for kubectl. Raises `BadRequest`."""
+    try:
+        resource = server.registry.of(kind)
+    except NotFound:
+        return  # the request will be refused, with the server's own words
+    schema = (
+        typed_schema_of(Scale)
+        if subresource == "scale"
+        else field_manager_for(resource).resource_schema.schema
+    )
+    bodies = [_operation(each) for each in body] if isinstance(body, list | tuple) else [body]
+    unknown = [found for each in bodies for found in unknown_fields(each, schema)]
+    # Directives of a strategic merge are no fields.
+    unknown = [found for found in unknown if '"$' not in found and ".$" not in found]
+    if unknown:
+        path = unknown[0].partition('"')[2].rstrip('"')
+        near = closest(path.rpartition(".")[2], _siblings(schema, path))
+        error = strict_body_error(resource.kind, resource.version, unknown)
+        raise BadRequest(f"{error}; did you mean {near!r}?" if near else str(error), reason="BadRequest")
+
+
+def _operation(given: Any) -> object:
+    """The document that an operation of a JSON patch adds to."""
+    if not isinstance(given, Mapping) or given.get("op") not in ("add", "replace"):
+        return None
+    made: Any = given.get("value")
+    for part in reversed(str(given.get("path", "")).split("/")[1:]):
+        part = part.replace("~1", "/").replace("~0", "~")
+        made = [made] if part == "-" or part.isdecimal() else {part: made}
+    return made
+
+
+def _siblings(schema: TypedSchema, path: str) -> Iterable[str]:
+    """The fields beside the last of a path, such as ``spec.template.spec.containers[0].image``."""
+    for part in re.split(r"[.\[]", path)[:-1]:
+        if part.endswith("]"):
+            schema = schema.list.item if schema.list is not None else DEDUCED
+        else:
+            schema = schema.map.at(part) if schema.map is not None else DEDUCED
+    return schema.map.names if schema.map is not None else ()
 
 
 # -- manifests --------------------------------------------------------------------------------

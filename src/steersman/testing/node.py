@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steersman.sim.dynamicresources import COUNT, UNHEALTHY
 from steersman.sim.kubelet.node import STATE
 from steersman.sim.nodes import drain
 
 if TYPE_CHECKING:
+    from steersman.api.generated.core_v1 import Pod
     from steersman.testing.cluster import Cluster
 
 EVICTION_RETRY = 5.0
@@ -36,6 +37,8 @@ class Node:
 
     def set_devices(self, count: int) -> None:
         """Change the number of its simulated devices, in a cluster that has some (``dra``)."""
+        if count < 0:
+            raise ValueError(f"count must be 0 or more, not {count!r}")
         self._annotate(COUNT, str(count))
 
     def fail_devices(self, *names: str) -> None:
@@ -59,7 +62,7 @@ class Node:
         self._cluster.spawn(draining, name=f"drain {self.name}")
 
     @property
-    def pods(self) -> list[Any]:
+    def pods(self) -> list[Pod]:
         """The pods bound to it."""
         return [pod for pod in self._cluster.list("pods") if pod.spec.nodeName == self.name]
 

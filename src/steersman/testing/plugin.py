@@ -37,10 +37,14 @@ CLUSTER: pytest.StashKey[Cluster] = pytest.StashKey()
 CHOSEN: pytest.StashKey[int] = pytest.StashKey()
 """The seed given on the command line."""
 MARKER = (
-    "cluster(seed=0, nodes=3, controllers=..., faults=(), write_latency=None, shuffle=False, webhooks={}, serve=False, speed=1.0, ...): "
-    "arguments of the fixture `cluster`, which are those of steersman.testing.Cluster. With serve=True the cluster is served over HTTPS, in "
-    "real time or `speed` times as fast."
+    "cluster(seed=0, nodes=3, controllers=..., faults=(), write_latency=None, shuffle=False, webhooks={}, serve=False, "
+    "speed=1.0, strict_faults=False, ...): arguments of the fixture `cluster`, which are those of steersman.testing.Cluster. With "
+    "serve=True the cluster is served over HTTPS, in real time or `speed` times as fast. With strict_faults=True the test "
+    "fails if one of its faults never strikes."
 )
+OWN = ("seed", "serve", "speed", "strict_faults")
+"""Arguments of the marker that are not options of a cluster."""
+STRICT = "strict_faults"
 
 
 class _PlainImports:
@@ -75,6 +79,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         help="run each test that uses a cluster with N seeds",
     )
+    parser.addini(
+        STRICT,
+        "fail tests with a fault of their cluster that never struck, instead of a warning",
+        type="bool",
+        default=False,
+    )
     group.addoption(
         "--steersman-history",
         metavar="N",
@@ -86,6 +96,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
+    for option, least in (("--steersman-seeds", 1), ("--steersman-history", 0)):
+        number: int = config.getoption(option)
+        if number < least:
+            raise pytest.UsageError(f"{option} must be {least} or more, not {number}")
     given: str | None = config.getoption("--steersman-seed")
     if given == "random":
         # All processes of pytest-xdist must generate the same tests.
@@ -121,6 +135,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _seed(config: pytest.Config, marker: pytest.Mark | None) -> int:
     """The seed of the command line, else that of the test."""
     default: int = marker.kwargs.get("seed", 0) if marker is not None else 0
+    if isinstance(default, bool) or not isinstance(default, int):
+        pytest.fail(f"the seed of a cluster is a whole number, not {default!r}", pytrace=False)
     return config.stash.get(CHOSEN, default)
 
 
@@ -140,16 +156,31 @@ def steersman_seed(request: pytest.FixtureRequest) -> int:
 def cluster(request: pytest.FixtureRequest, steersman_seed: int) -> Iterator[Cluster]:
     """A control plane with nodes, under virtual time. See steersman.testing.Cluster."""
     from steersman.testing import Cluster
+    from steersman.testing.options import NAMES, check_names
 
     marker = request.node.get_closest_marker("cluster")
-    arguments = dict(marker.kwargs) if marker is not None else {}
-    arguments["seed"] = steersman_seed
-    serve, speed = arguments.pop("serve", False), arguments.pop("speed", 1.0)
-    with Cluster(**arguments) as made:
+    given = dict(marker.kwargs) if marker is not None else {}
+    options: Any = {name: value for name, value in given.items() if name not in OWN}
+    problem = ""
+    try:
+        if marker is not None and marker.args:
+            raise TypeError(f"its arguments have names, such as nodes=5, but {marker.args[0]!r} has none")
+        check_names(given, (*OWN, *NAMES))
+        made = Cluster(steersman_seed, **options)
+    except (TypeError, ValueError, LookupError) as error:
+        # A mistake in the marker: where in this program it was noticed does not matter.
+        if marker is None:
+            raise
+        problem = f"pytest.mark.cluster: {error}"
+    if problem:
+        pytest.fail(problem, pytrace=False)
+    try:
         request.node.stash[CLUSTER] = made
-        if serve:
-            made.serve(speed)
+        if given.get("serve", False):
+            made.serve(given.get("speed", 1.0))
         yield made
+    finally:
+        made.close()
 
 
 # -- coroutine tests --------------------------------------------------------------------------
@@ -188,6 +219,26 @@ def _in_cluster(item: pytest.Item, test: Callable[..., Coroutine[Any, Any, Any]]
         item.stash[CLUSTER].run(test(*args, **kwargs))
 
     return run
+
+
+# -- faults that never struck -----------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Report faults that never struck: a test that passes without them does not test what it says."""
+    yield
+    made = item.stash.get(CLUSTER, None)
+    if made is None or not made.unused_faults:
+        return
+    from steersman.testing import UnusedFault
+
+    warning = UnusedFault.of(made.unused_faults)
+    marker = item.get_closest_marker("cluster")
+    strict: bool = item.config.getini(STRICT)
+    if (marker.kwargs if marker is not None else {}).get(STRICT, strict):
+        pytest.fail(f"a fault {warning}", pytrace=False)
+    item.warn(warning)
 
 
 # -- failure reports --------------------------------------------------------------------------

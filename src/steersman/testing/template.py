@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import is_
@@ -12,7 +12,6 @@ from typing import Any
 from steersman.api.clock import Clock
 from steersman.api.cloud import CloudProvider
 from steersman.api.errors import NotFound
-from steersman.controllers import CONTROLLERS
 from steersman.intent import settings as flags
 from steersman.intent.controller import Controller
 from steersman.runtime.events import EVENTS
@@ -28,7 +27,7 @@ from steersman.sim.scheduler import Scheduler
 from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
-from steersman.sim.world import START, World
+from steersman.sim.world import World
 from steersman.testing import credentials, without_collector
 from steersman.testing.history import History
 from steersman.testing.process import Manager, Runtime, user_named
@@ -121,52 +120,6 @@ class Plan:
 
             api = LocalApi(runtime.server, user_named(DRIVER, None), DRIVER)
             runtime.spawn(DeviceDriver(api, clock, self.nodes, self.dra).run(), name="devices")
-
-
-def plan(
-    nodes: int | Iterable[str] = 3,
-    controllers: Iterable[Controller[Any] | str] = CONTROLLERS,
-    *,
-    flags: Mapping[str, Any] | None = None,
-    gates: Mapping[str, bool] | None = None,
-    shuffle: bool = False,
-    journal: bool = False,
-    start: datetime = START,
-    settings: KubeletSettings | None = None,
-    shape: Shape = Shape(),
-    cloud: CloudProvider | None = None,
-    csi: bool = False,
-    dra: Devices | bool = False,
-) -> Plan:
-    """A plan from the arguments of a cluster. Raises `LookupError` for an unknown controller."""
-    names = tuple(f"node-{n}" for n in range(1, nodes + 1)) if isinstance(nodes, int) else tuple(nodes)
-    if controllers is CONTROLLERS:
-        chosen = tuple(each for each in CONTROLLERS if not each.disabled_by_default)
-    else:
-        chosen = tuple(_named(each) if isinstance(each, str) else each for each in controllers)
-    return Plan(
-        names,
-        chosen,
-        flags or {},
-        gates or {},
-        shuffle,
-        journal,
-        start,
-        settings or DEFAULT_SETTINGS,
-        shape,
-        cloud,
-        csi,
-        dra if isinstance(dra, Devices) else Devices() if dra else None,
-    )
-
-
-def _named(name: str) -> Controller[Any]:
-    for each in CONTROLLERS:
-        if name in (each.name, *each.aliases):
-            return each
-    raise LookupError(
-        f"unknown controller {name!r}; available: {', '.join(each.name for each in CONTROLLERS)}"
-    )
 
 
 def _served(server: Server, controller: Controller[Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from steersman.api.kinds import PODS
 from steersman.api.pods import is_ready
 from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.testing.cluster import Cluster
@@ -53,7 +54,7 @@ def where(cluster: Cluster) -> list[str]:
 def serving(cluster: Cluster) -> dict[str, int]:
     """Node -> how many pods there are ready and staying."""
     found: dict[str, int] = {}
-    for pod in cluster.list("Pod", selector="app=agent"):
+    for pod in cluster.list(PODS, selector="app=agent"):
         if is_ready(pod) and pod.metadata.deletionTimestamp is None:
             found[pod.spec.nodeName] = found.get(pod.spec.nodeName, 0) + 1
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from steersman.api.kinds.services import EndpointSlice
+from steersman.api.kinds.services import ENDPOINTSLICES, EndpointSlice
 from steersman.controllers.shared.endpoint_slices import MANAGED_BY, SERVICE_NAME
 from steersman.testing.cluster import Cluster
 from tests.harness.services import deployment, service
@@ -15,7 +15,7 @@ CONTROLLERS = ("deployment-controller", "replicaset-controller", "endpointslice-
 
 
 def slices(cluster: Cluster, name: str = "web") -> list[EndpointSlice]:
-    return [one for one in cluster.list("EndpointSlice") if one.metadata.labels.get(SERVICE_NAME) == name]
+    return [one for one in cluster.list(ENDPOINTSLICES) if one.metadata.labels.get(SERVICE_NAME) == name]
 
 
 def ready(found: Iterable[EndpointSlice]) -> list[str]:
@@ -105,7 +105,7 @@ def test_a_slice_handed_to_another_controller_is_replaced_and_left_alone() -> No
         assert ready(mine) == running(cluster)
         cluster.scale("Deployment", "web", 1)
         cluster.settle()
-        assert len(cluster.get("EndpointSlice", name).endpoints) == 2
+        assert len(cluster.get(ENDPOINTSLICES, name).endpoints or ()) == 2
 
 
 @pytest.mark.parametrize(("period", "writes"), [(0.0, 4), (30.0, 2)])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steersman.api.kinds import PODS
 from steersman.api.pods import is_ready
 from steersman.controllers.shared import history
 from steersman.testing import Cluster
@@ -62,7 +63,8 @@ def test_an_ordered_set_has_at_most_one_pod_that_is_not_ready(seed: int, delay: 
         def are(images: list[str]) -> bool:
             """Asked after every write: how many do not serve, and whether these images do."""
             pods = cluster.list("Pod")
-            serving = [pod for pod in pods if is_ready(pod) and pod.metadata.deletionTimestamp is None]
+            ready = {pod.key for pod in cluster.list(PODS) if is_ready(pod)}
+            serving = [pod for pod in pods if pod.key in ready and pod.metadata.deletionTimestamp is None]
             missing.append(len(pods) - len(serving))
             return sorted(pod.spec.containers[0].image for pod in serving) == images
 

@@ -68,7 +68,7 @@ def test_a_change_of_devices_is_a_new_generation_of_the_pool() -> None:
 
 
 def slices(cluster: Cluster) -> dict[str, int]:
-    return {each.spec.nodeName: len(each.spec.devices) for each in cluster.list("resourceslices")}
+    return {each.spec.nodeName or "": len(each.spec.devices) for each in cluster.list("resourceslices")}
 
 
 def annotate(cluster: Cluster, name: str, value: str | None) -> None:

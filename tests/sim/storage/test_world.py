@@ -261,7 +261,7 @@ def test_a_driver_of_a_node_attaches_only_so_many_volumes() -> None:
         limit = {"metadata": {"annotations": {"sim.steersman.dev/volume-limit": "1"}}}
         cluster.patch("Node", "node-1", limit)
         cluster.settle()
-        (driver,) = cluster.get("CSINode", "node-1").spec.drivers
+        (driver,) = cluster.get("CSINode", "node-1").spec.drivers or ()
         assert driver.allocatable.count == 1
         for name in ("one", "two"):
             cluster.apply(claim(name, storageClassName="csi-sim"))

@@ -28,6 +28,10 @@ class ClockJump(Fault, frozen=True):
     name: ClassVar[str] = "clock_jump"
     allowed_violations: ClassVar[frozenset[str]] = WRONG_TIME
 
+    def check(self, argument: str, value: Any) -> str:
+        # A clock may go back.
+        return super().check(argument, abs(value) if argument == "seconds" else value)
+
     def activate(self, injector: FaultInjector) -> ActiveFault:
         return _Jump(self, injector)
 
@@ -40,7 +44,7 @@ class ClockRate(Fault, frozen=True):
     allowed_violations: ClassVar[frozenset[str]] = WRONG_TIME
 
     def activate(self, injector: FaultInjector) -> ActiveFault:
-        return _Rate(self)
+        return _Rate(self, injector)
 
 
 class _Jump(ActiveFault):
@@ -61,7 +65,7 @@ class _Jump(ActiveFault):
     async def after(self, call: Call, answer: Any) -> Any:
         if call.write == self._fault.n:
             self._since = self._injector.world.monotonic()
-            self._injector.record(f"clock jumps by {self._fault.seconds:g} s after {describe(call)}")
+            self._injector.record(self, f"clock jumps by {self._fault.seconds:g} s after {describe(call)}")
         return answer
 
     def clock(self, clock: Clock) -> Clock:
@@ -82,8 +86,12 @@ class _Shifted:
 
 
 class _Rate(ActiveFault):
-    def __init__(self, fault: ClockRate) -> None:
+    def __init__(self, fault: ClockRate, injector: FaultInjector) -> None:
         self._fault = fault
+        self._injector = injector
+
+    def begin(self) -> None:
+        self._injector.record(self, f"clock runs at {self._fault.rate:g} times its rate")
 
     def clock(self, clock: Clock) -> Clock:
         return _Stretched(clock, self._fault.rate)

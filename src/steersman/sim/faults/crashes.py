@@ -72,7 +72,7 @@ class _CrashAfter(ActiveFault):
 
     async def after(self, call: Call, answer: Any) -> Any:
         if call.write == self._fault.n:
-            await self._injector.crash(f"crash after {describe(call)}", self._fault.down)
+            await self._injector.crash(self, f"crash after {describe(call)}", self._fault.down)
         return answer
 
 
@@ -83,7 +83,7 @@ class _CrashBefore(ActiveFault):
 
     async def before(self, call: Call) -> None:
         if call.write == self._fault.n:
-            await self._injector.crash(f"crash before {describe(call)}", self._fault.down)
+            await self._injector.crash(self, f"crash before {describe(call)}", self._fault.down)
 
 
 class _ResponseLost(ActiveFault):
@@ -93,7 +93,7 @@ class _ResponseLost(ActiveFault):
 
     async def after(self, call: Call, answer: Any) -> Any:
         if self._fault.n <= call.write < self._fault.n + self._fault.times:
-            self._injector.record(f"response lost: {describe(call)}")
+            self._injector.record(self, f"response lost: {describe(call)}")
             raise Unreachable("connection closed before the response", uncertain=True)
         return answer
 
@@ -122,7 +122,7 @@ class _StaleList(ActiveFault):
             async for event in events:
                 yield event
             return
-        self._injector.record(f"{call.resource} listed as of revision {since}")
+        self._injector.record(self, f"{call.resource} listed as of revision {since}")
         for key in keys:
             obj = objects[key]
             yield WatchEvent(EventType.ADDED, obj, obj.metadata.resourceVersion)

@@ -47,6 +47,7 @@ class FaultInjector:
         self.incarnation = 0
         self.injected: list[str] = []
         """The faults that took effect, with their times, oldest first."""
+        self._struck: dict[ActiveFault, None] = {}
         self.on_request: Callable[[Call], None] | None = None
         """Called with each request before it is sent."""
         self.active: list[ActiveFault] = [fault.activate(self) for fault in self.faults]
@@ -74,13 +75,19 @@ class FaultInjector:
 
     # -- for faults ---------------------------------------------------------------------------
 
-    def record(self, what: str) -> None:
+    def record(self, fault: ActiveFault, what: str) -> None:
         """Record that a fault took effect."""
+        self._struck[fault] = None
         self.injected.append(f"{self.world.monotonic():.3f} {what}")
 
-    async def crash(self, what: str, down: float) -> None:
+    def never_struck(self) -> tuple[Fault, ...]:
+        """The faults that had no effect so far."""
+        pairs = zip(self.faults, self.active, strict=True)
+        return tuple(fault for fault, active in pairs if active not in self._struck)
+
+    async def crash(self, fault: ActiveFault, what: str, down: float) -> None:
         """Kill the manager now. The caller never resumes."""
-        self.record(what)
+        self.record(fault, what)
         incarnation = self.incarnation
         if self.managers is not None:
             self.managers.crash(down)

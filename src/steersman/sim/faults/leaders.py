@@ -69,7 +69,7 @@ class _Stolen(ActiveFault):
                 await api.delete(LEASES, NAMESPACE, LEASE)
             except NotFound:
                 return
-            self._injector.record(f"lease deleted after {describe(call)}")
+            self._injector.record(self, f"lease deleted after {describe(call)}")
             return
         for _ in range(10):
             try:
@@ -81,7 +81,7 @@ class _Stolen(ActiveFault):
                 continue
             except ApiError:
                 return  # no lease to take
-            self._injector.record(f"lease stolen after {describe(call)}")
+            self._injector.record(self, f"lease stolen after {describe(call)}")
             return
 
 
@@ -98,7 +98,7 @@ class _TwoLeaders(ActiveFault):
 
     async def after(self, call: Call, answer: Any) -> Any:
         if call.write == self._fault.n and self._injector.managers is not None:
-            self._injector.record(f"second manager starts after {describe(call)}")
+            self._injector.record(self, f"second manager starts after {describe(call)}")
             self._until = self._injector.world.monotonic() + self._fault.seconds
             self._injector.managers.start_second(self._fault.seconds)
         return answer

@@ -70,7 +70,7 @@ class _Coalesced(WatchFault):
                 await asyncio.sleep(self._fault.seconds)
                 held = [event, *pump.held()]
                 left = coalesce(held)
-                self.injector.record(f"{len(held)} events of {self.kind} coalesced to {len(left)}")
+                self.injector.record(self, f"{len(held)} events of {self.kind} coalesced to {len(left)}")
                 for last in left:
                     yield last
 
@@ -95,7 +95,7 @@ class _Hidden(WatchFault):
                     return
                 self.count += event.obj is not None
                 if event.obj is not None and fault.nth <= self.count < fault.nth + fault.times:
-                    self.injector.record(f"event {self.count} of {self.kind} dropped")
+                    self.injector.record(self, f"event {self.count} of {self.kind} dropped")
                     until = until or world.monotonic() + fault.seconds
                 elif until is None or event.obj is not None:
                     # A bookmark after a dropped event would move the reflector past it for good.
@@ -129,7 +129,7 @@ class _Unreadable(WatchFault):
                 owed = [(at, pending) for at, pending in owed if _name(pending) != _name(event)]
                 broken = fault.nth <= self.count < fault.nth + fault.times
                 if broken and event.type is not EventType.DELETED:
-                    self.injector.record(f"event {self.count} of {self.kind} cannot be decoded")
+                    self.injector.record(self, f"event {self.count} of {self.kind} cannot be decoded")
                     owed.append((world.monotonic() + fault.seconds, event))
                     broken_object = UndecodableObject(event.obj.metadata, "expected an object, got nonsense")
                     yield WatchEvent(event.type, broken_object, event.resource_version)

@@ -37,6 +37,7 @@ class CorruptedField(Fault, frozen=True):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.field not in CORRUPTIONS:
             raise ValueError(f"field must be one of {', '.join(CORRUPTIONS)}, not {self.field}")
 
@@ -61,6 +62,7 @@ class MalformedObject(Fault, frozen=True):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.form not in FORMS:
             raise ValueError(f"form must be one of {', '.join(FORMS)}, not {self.form}")
 
@@ -121,7 +123,7 @@ class _Corrupted(_StoreFault):
         good = self.get(resource, key)
         if good is None or (bad := spoil(good)) == good:
             return
-        self.injector.record(f"{resource} {key}: {self._fault.field} corrupted after {when}")
+        self.injector.record(self, f"{resource} {key}: {self._fault.field} corrupted after {when}")
         self.put(resource, key, bad)
         if self._fault.seconds:
             await asyncio.sleep(self._fault.seconds)
@@ -146,7 +148,7 @@ class _Garbage(_StoreFault):
             metadata=replace(malformed.metadata, name=f"{name}-odd", uid=self.injector.world.server.uid()),
         )
         where = f"{namespace}/{name}-odd" if namespace else f"{name}-odd"
-        self.injector.record(f"{resource} {where}: {self._fault.form} object appears after {when}")
+        self.injector.record(self, f"{resource} {where}: {self._fault.form} object appears after {when}")
         self.put(resource, where, malformed)
         if self._fault.seconds:
             await asyncio.sleep(self._fault.seconds)

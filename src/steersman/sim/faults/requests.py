@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from steersman.api.errors import ApiError, Unreachable, from_status
-from steersman.sim.faults.fault import WRITES, ActiveFault, Call, Fault, describe
+from steersman.sim.faults.fault import ANY_READ, ANY_WRITE, WRITES, ActiveFault, Call, Fault, describe
 from steersman.sim.faults.injector import FaultInjector
 
 REASONS = {
@@ -99,6 +99,7 @@ class RequestLatency(Fault, frozen=True):
     name: ClassVar[str] = "request_latency"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.minimum <= self.maximum < math.inf:
             raise ValueError(
                 f"minimum and maximum must be seconds in order, not {self.minimum}, {self.maximum}"
@@ -146,8 +147,8 @@ class _MatchingRequests(ActiveFault):
     def concerns(self, call: Call) -> bool:
         """Whether the fault is about a request."""
         verb = self._verb
-        if verb in ("write", "read"):
-            matching = (call.verb in WRITES) == (verb == "write")
+        if verb in (ANY_WRITE, ANY_READ):
+            matching = (call.verb in WRITES) == (verb == ANY_WRITE)
         else:
             matching = verb in ("", call.verb)
         return matching and call.about(self._kind)
@@ -180,7 +181,7 @@ class _FailingRequests(_MatchingRequests):
         elif self.count >= fault.nth + fault.times:
             return
         error = fault.error(call)
-        self._injector.record(f"{error.code or 'connection reset'} for {describe(call)}")
+        self._injector.record(self, f"{error.code or 'connection reset'} for {describe(call)}")
         # An error takes a turn of the event loop, like any response.
         await asyncio.sleep(0)
         raise error
@@ -204,7 +205,7 @@ class _PartialDiscovery(_MatchingRequests):
         from steersman.api.discovery import FailedGroupVersion
 
         lost = dict.fromkeys(each.api_version for each in answer.resources if each.group == fault.group)
-        self._injector.record(f"discovery of {fault.group} fails")
+        self._injector.record(self, f"discovery of {fault.group} fails")
         return replace(
             answer,
             resources=tuple(each for each in answer.resources if each.group != fault.group),
@@ -224,7 +225,7 @@ class _Slow(_MatchingRequests):
     async def before(self, call: Call) -> None:
         fault = self._fault
         if self.matches(call) and fault.nth <= self.count < fault.nth + fault.times:
-            self._injector.record(f"{fault.seconds:g} s delay for {describe(call)}")
+            self._injector.record(self, f"{fault.seconds:g} s delay for {describe(call)}")
             await asyncio.sleep(fault.seconds)
 
 
@@ -244,7 +245,9 @@ class _Latency(_MatchingRequests):
             return
         if self.count == 1:
             # Of the others the trace has the durations; a line for each would hide the other faults.
-            self._injector.record(f"requests take {self._fault.minimum:g} s to {self._fault.maximum:g} s")
+            self._injector.record(
+                self, f"requests take {self._fault.minimum:g} s to {self._fault.maximum:g} s"
+            )
         await asyncio.sleep(self._draw(call)[0])
 
     async def after(self, call: Call, answer: Any) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from inspect import signature
 from typing import Any
 
+from steersman.api.suggestions import hint
 from steersman.sim.faults.clocks import ClockJump, ClockRate
 from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite, ResponseLost, StaleRestart
 from steersman.sim.faults.fault import Fault
@@ -83,13 +85,16 @@ def _fault(call: ast.Call) -> Fault:
     word = call.func.id
     kind = WORDS.get(word)
     if kind is None:
-        raise InvalidFault(f"unknown fault {word!r}; available: {', '.join(WORDS)}")
+        raise InvalidFault(f"unknown fault {word!r}; {hint(word, WORDS)}")
     given = [_value(each) for each in call.args]
     named = {each.arg: _value(each.value) for each in call.keywords if each.arg is not None}
     try:
         return kind(*given, **named)
-    except (TypeError, ValueError) as error:
-        raise InvalidFault(f"{ast.unparse(call)}: {error}") from None
+    except ValueError as error:
+        raise InvalidFault(f"{ast.unparse(call)}: {str(error).removeprefix(f'{word}: ')}") from None
+    except TypeError as error:
+        text = str(error).removeprefix(f"{word}: ")
+        raise InvalidFault(f"{ast.unparse(call)}: {text}; its form is {word}{signature(kind)}") from None
 
 
 def _value(node: ast.expr) -> Any:

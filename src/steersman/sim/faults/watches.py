@@ -70,6 +70,7 @@ class WatchCut(Fault, frozen=True):
     name: ClassVar[str] = "watch_cut"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.cause != END and self.cause not in CLOSE_ERRORS:
             raise ValueError(f"cause must be one of {END}, {', '.join(CLOSE_ERRORS)}, not {self.cause}")
 
@@ -125,7 +126,7 @@ class _Frozen(WatchFault):
         now = self.injector.world.monotonic()
         if self._until is None and self.count >= self._fault.nth:
             self._until = now + self._fault.seconds
-            self.injector.record(f"watch of {self.kind} freezes")
+            self.injector.record(self, f"watch of {self.kind} freezes")
         if self._until is not None and now < self._until:
             await asyncio.sleep(self._until - now)
         yield event
@@ -138,7 +139,7 @@ class _Slow(WatchFault):
 
     async def deliver(self, event: WatchEvent[Any]) -> Events:
         if self._fault.nth <= self.count < self._fault.nth + self._fault.times:
-            self.injector.record(f"event {self.count} of {self.kind} is late")
+            self.injector.record(self, f"event {self.count} of {self.kind} is late")
             await asyncio.sleep(self._fault.seconds)
         yield event
 
@@ -151,7 +152,7 @@ class _Duplicated(WatchFault):
     async def deliver(self, event: WatchEvent[Any]) -> Events:
         yield event
         if self._fault.nth <= self.count < self._fault.nth + self._fault.times:
-            self.injector.record(f"event {self.count} of {self.kind} is delivered twice")
+            self.injector.record(self, f"event {self.count} of {self.kind} is delivered twice")
             yield event
 
 
@@ -165,7 +166,7 @@ class _Cut(WatchFault):
         async for event in events:
             self.count += event.obj is not None
             if event.obj is not None and fault.nth <= self.count < fault.nth + fault.times:
-                self.injector.record(f"watch of {self.kind} closes: {fault.cause}")
+                self.injector.record(self, f"watch of {self.kind} closes: {fault.cause}")
                 if fault.cause == END:
                     return
                 raise CLOSE_ERRORS[fault.cause]()
