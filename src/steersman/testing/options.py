@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
-import msgspec
-
 from steersman.api.cloud import CloudProvider
 from steersman.api.generated import gated_resources
 from steersman.api.label_syntax import subdomain_errors
@@ -152,7 +150,7 @@ def _controller(name: str) -> Controller[Any]:
 
 
 def _flags(given: Mapping[str, Any], controllers: Iterable[Controller[Any]]) -> Mapping[str, Any]:
-    known = {flag.name: flag for flag in _declared((*CONTROLLERS, *controllers))}
+    known = {flag.name: flag for flag in _declared((*CONTROLLERS, *controllers))} if given else {}
     for name, value in given.items():
         flag = known.get(name.lstrip("-"))
         if flag is None:
@@ -185,7 +183,7 @@ def _check_value(flag: Flag[Any], value: Any) -> None:
 
 def _gates(given: Mapping[str, bool]) -> Mapping[str, bool]:
     """Gates that are locked may be set: their controllers behave as those of an older version, which can be emulated."""
-    known = dict.fromkeys((*GATES, *(row.gate for row in gated_resources())))
+    known = dict.fromkeys((*GATES, *(row.gate for row in gated_resources()))) if given else {}
     for name, value in given.items():
         if name not in known:
             otherwise = "kube-controller-manager 1.36 has none by that name"
@@ -196,8 +194,8 @@ def _gates(given: Mapping[str, bool]) -> Mapping[str, bool]:
 
 
 def _settings(given: KubeletSettings) -> KubeletSettings:
-    for field in msgspec.structs.fields(given):
-        value = getattr(given, field.name)
+    for name in given.__struct_fields__:
+        value = getattr(given, name)
         if isinstance(value, int | float) and not 0 <= value < math.inf:
-            raise ValueError(f"{field.name} of the kubelets must be 0 or more seconds, not {value!r}")
+            raise ValueError(f"{name} of the kubelets must be 0 or more seconds, not {value!r}")
     return given
