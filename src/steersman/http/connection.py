@@ -252,6 +252,14 @@ class HttpConnection(asyncio.Protocol):
         self._server.connection_lost(self)
 
     def data_received(self, data: bytes) -> None:
+        upgraded = self._writer.upgraded
+        if upgraded is not None:
+            if self._at < len(self._buffer):
+                # The client did not wait for the answer to its upgrade.
+                data = self._buffer[self._at :] + data
+                self._buffer, self._at = b"", 0
+            upgraded(data)
+            return
         body = self._body
         if body is not None:
             body.receive(data)

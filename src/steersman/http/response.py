@@ -55,6 +55,7 @@ class ResponseWriter:
         "streaming",
         "transport",
         "unsent",
+        "upgraded",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, date: Callable[[float], str]) -> None:
@@ -75,6 +76,8 @@ class ResponseWriter:
         """A `StreamingResponse` has begun and not ended."""
         self.authenticated = False
         """A request on this connection was authenticated."""
+        self.upgraded: Callable[[bytes], None] | None = None
+        """Takes all further input, where the connection has left HTTP for another protocol."""
         self.backlog = 0
         """Bytes that the handler of a stream keeps until they can be sent."""
         self.unsent = 0
