@@ -16,6 +16,7 @@ from kubernetes.client.exceptions import (
     NotFoundException,
     UnprocessableEntityException,
 )
+from kubernetes.stream import portforward as port_forward
 from kubernetes.stream import stream as over_websocket
 
 WAIT = 60
@@ -381,13 +382,36 @@ def test_a_pod_that_no_node_has_has_said_nothing_and_can_be_told_nothing(
     assert "Handshake status 400 Bad Request" in refused.value.reason
 
 
-def test_logs_of_a_simulated_node_are_refused_with_the_reason(
+def ready(core: client.CoreV1Api, name: str, namespace: str) -> None:
+    events = watch.Watch().stream(
+        core.list_namespaced_pod, namespace, field_selector=f"metadata.name={name}", timeout_seconds=WAIT
+    )
+    assert any((each["object"].status.phase == "Running") for each in events)
+
+
+def test_logs_of_a_simulated_container_tell_what_happened_to_it(
     plane: Any, core: client.CoreV1Api, namespace: str
 ) -> None:
     if plane.real:
         pytest.skip("a real server asks a kubelet, and there is none")
     core.create_namespaced_pod(namespace, pod("web", nodeName="node-1"))
+    ready(core, "web", namespace)
+    assert "started container" in core.read_namespaced_pod_log("web", namespace)
+    followed = watch.Watch().stream(core.read_namespaced_pod_log, "web", namespace)
+    assert "started container" in next(iter(followed))
+
+
+def test_commands_and_ports_are_refused_with_the_way_to_allow_them(
+    plane: Any, core: client.CoreV1Api, namespace: str
+) -> None:
+    if plane.real:
+        pytest.skip("a real server asks a kubelet, and there is none")
+    core.create_namespaced_pod(namespace, pod("web", nodeName="node-1"))
+    ready(core, "web", namespace)
     with pytest.raises(ApiException) as refused:
-        core.read_namespaced_pod_log("web", namespace)
-    assert refused.value.status == 501
-    assert "the nodes of this control plane are simulated" in refused.value.body
+        over_websocket(core.connect_get_namespaced_pod_exec, "web", namespace, command=["true"], stdout=True)
+    assert "Handshake status 403 Forbidden" in refused.value.reason
+    assert "--allow-exec" in refused.value.reason
+    with pytest.raises(ApiException) as refused:
+        port_forward(core.connect_get_namespaced_pod_portforward, "web", namespace, ports="80")
+    assert "--allow-exec" in refused.value.reason

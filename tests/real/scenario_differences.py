@@ -94,13 +94,6 @@ DIFFERENCES = (
         "who owns the replicas is kept in the object itself",
     ),
     Difference(
-        "logs",
-        ("pods: bad logs",),
-        ("body", "code"),
-        "refused with 501 whatever the options",
-        "nodes are simulated: there is no kubelet to ask",
-    ),
-    Difference(
         "admission policies",
         (
             "everything: admission policy",

@@ -46,6 +46,7 @@ from steersman.server.server import Server
 from steersman.sim import metrics
 from steersman.sim.dynamicresources import DRIVER, Devices
 from steersman.sim.kubelet import Kubelets, KubeletSettings, pod_addresses
+from steersman.sim.kubelet.kubelet_endpoint import KubeletEndpoint
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
@@ -111,6 +112,10 @@ class ControlPlaneOptions:
     """The addresses of Services that webhooks and APIServices name."""
     scheduler: bool = True
     """Whether there is a scheduler, where there are nodes."""
+    allow_exec: bool = False
+    """Whether clients may run commands on this machine, and connect to its ports, as those of pods."""
+    pod_logs: Path | None = None
+    """A directory with logs of containers."""
     command: tuple[str, ...] = ()
     keep_kubeconfig: bool = True
     """Whether the kubeconfig stays when the control plane ends."""
@@ -234,6 +239,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             dra=dra,
             node_api=cache(lambda name: _api(server, authorizer, node_user(name), "kubelet")),
         )
+        server.kubelets = KubeletEndpoint(kubelets, allow_exec=options.allow_exec, logs=options.pod_logs)
         supervisor.start(kubelets.run(), "the kubelets")
         if options.scheduler:
             api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")

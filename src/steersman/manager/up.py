@@ -48,6 +48,10 @@ def options(given: Given) -> ControlPlaneOptions:
         raise UsageError("--dra needs nodes that have devices: pass --nodes=1 or more")
     if values["csi"] and not values["nodes"]:
         raise UsageError("--csi needs nodes to attach volumes to: pass --nodes=1 or more")
+    if values["allow-exec"] and not values["nodes"]:
+        raise UsageError("--allow-exec needs nodes that pods run on: pass --nodes=1 or more")
+    if values["pod-logs"] and not Path(values["pod-logs"]).is_dir():
+        raise UsageError(f"--pod-logs: {values['pod-logs']} is no directory")
     if values["speed"] <= 0:
         raise UsageError(f"--speed must be more than 0, but got {values['speed']:g}")
     if not 0 <= values["port"] < 65536:
@@ -80,6 +84,8 @@ def options(given: Given) -> ControlPlaneOptions:
         dra=Devices(count=values["devices"]) if values["dra"] else None,
         webhook_addresses=addresses,
         command=given.command,
+        allow_exec=values["allow-exec"],
+        pod_logs=Path(values["pod-logs"]) if values["pod-logs"] else None,
         keep_kubeconfig=bool(values["kubeconfig"]),
         quiet=values["quiet"],
     )

@@ -77,6 +77,19 @@ UP = Verb(
             "Allocate ResourceClaims, and add a simulated driver with devices on each node, of the DeviceClass simulated.",
         ),
         flag("devices", INT, 4, "Number of simulated devices of each node, with --dra."),
+        flag(
+            "allow-exec",
+            BOOL,
+            False,
+            "Run the commands of exec and attach on this machine, as this user, and forward ports of pods to its ports, for clients "
+            "with the right to. Otherwise they are refused.",
+        ),
+        flag(
+            "pod-logs",
+            DIRECTORY,
+            "",
+            "Directory with logs of pods, as NAMESPACE/POD/CONTAINER.log. By default logs tell what happened to a container.",
+        ),
         flag("no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers."),
         flag("no-scheduler", BOOL, False, "Run without a scheduler: another one binds the pods."),
         flag("speed", FLOAT, 1.0, "Speed of the cluster's clock as a multiple of real time."),
@@ -112,6 +125,7 @@ UP = Verb(
     examples=(
         Example("steersman up", "until Ctrl-C; kubectl uses the kubeconfig that it names"),
         Example("steersman up --data-dir=data --nodes=10", "keep all objects, with more nodes"),
+        Example("steersman up --allow-exec", "kubectl exec and port-forward reach this machine"),
         Example(
             "steersman up --port=0 -- pytest", "run a command with KUBECONFIG set; its exit code is ours"
         ),

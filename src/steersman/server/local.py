@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from steersman.api.discovery import DiscoveryResult
-from steersman.api.errors import NotFound
+from steersman.api.errors import MethodNotAllowed, NotFound
 from steersman.api.partial_object import metadata_only
 from steersman.api.scheme import Kind
 from steersman.client.api import Page, UndecodableObject, WatchEvent
@@ -32,7 +32,7 @@ from steersman.server.rest.perform import body_type, perform
 from steersman.server.rest.request import ListOptions, Request, Result
 from steersman.server.rest.restart import restartable
 from steersman.server.rest.selection import select
-from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, connect, get_scale
+from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, connect, get_scale, kubelets_of
 from steersman.server.rest.watch import watch
 from steersman.server.server import Server
 from steersman.server.storage.stream import WatchStream, turn
@@ -270,8 +270,13 @@ class LocalApi:
         namespace = _scope(resource, namespace)
         request = Request(self.user, verb, resource, namespace, name, subresource, field_manager=self.manager)
         if subresource in KUBELET_SUBRESOURCES:
-            connect(self.server, request)
-            return {}
+            if subresource != "proxy":
+                connect(self.server, request)
+            kubelets_of(self.server, request)
+            raise MethodNotAllowed(
+                f"{resource.plural}/{subresource} is a stream: it is served over HTTP, not in process",
+                reason="MethodNotAllowed",
+            )
         if verb == "get":
             if subresource == "scale":
                 scale = await restartable(self.server, partial(get_scale, self.server, request))

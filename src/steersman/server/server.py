@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from steersman.server.auth.authentication import Authenticator
     from steersman.server.auth.rbac import RBACAuthorizer
     from steersman.server.auth.tokens import TokenIssuer
+    from steersman.server.kubelet_api import KubeletApi
 
 
 MANAGER = "kube-apiserver"
@@ -148,6 +149,8 @@ class Server:
         """The answers of webhooks that the request under way has; None for one that has asked none."""
         self.request_warnings: list[str] = []
         """The warnings of the request under way, for its client: of policies, and of rules that old values break."""
+        self.kubelets: KubeletApi | None = None
+        """Answers for nodes: logs, commands, forwarded ports. None where there are no nodes."""
         self.reactions: dict[str, Reaction] = {}
         """By resource id: what the server does when one of its objects was written or removed."""
         self._extensions: tuple[Extension, ...] = ()

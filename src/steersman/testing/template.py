@@ -23,6 +23,7 @@ from steersman.server.server import Server
 from steersman.sim import metrics
 from steersman.sim.dynamicresources import DRIVER, Devices
 from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape, pod_addresses
+from steersman.sim.kubelet.kubelet_endpoint import KubeletEndpoint
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
@@ -109,6 +110,7 @@ class Plan:
             attach=self.runs(ATTACHER),
             dra=dra,
         )
+        runtime.server.kubelets = KubeletEndpoint(kubelets)
         runtime.spawn(kubelets.run(), name="kubelets")
         api = LocalApi(runtime.server, user_named("system:kube-scheduler", None), "kube-scheduler")
         runtime.spawn(Scheduler(api, clock, volumes=volumes, dra=dra).run(), name="scheduler")

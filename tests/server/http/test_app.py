@@ -439,6 +439,16 @@ async def test_what_needs_a_kubelet_is_refused_politely(plane: Any) -> None:
             ("two/log?container=e", 400, "container e is not valid for pod two"),
             ("nobody/log", 404, 'pods "nobody" not found'),
             ("placed/log", 501, "there is no kubelet to ask"),
+            (
+                "placed/log?tailLines=-1",
+                422,
+                "tailLines: Invalid value: -1: must be greater than or equal to 0",
+            ),
+            ("placed/log?limitBytes=0", 422, "limitBytes: Invalid value: 0: must be greater than 0"),
+            ("placed/log?sinceSeconds=0", 422, "sinceSeconds: Invalid value: 0: must be greater than 0"),
+            ("placed/log?sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z", 422, "at most one of `sinceTime`"),
+            ("placed/log?stream=Both", 422, 'stream: Unsupported value: "Both"'),
+            ("placed/log?tailLines=x", 400, 'parsing "x": invalid syntax'),
             ("two/log?container=d", 501, "there is no kubelet to ask"),
         ):
             async with session.get(f"{pods}/{path}") as answer:

@@ -29,7 +29,6 @@ from steersman.server.http import request_body
 from steersman.server.http.context import AppState, Context, served_verbs
 from steersman.server.http.discovery_cache import DiscoveryCache
 from steersman.server.http.handlers import (
-    handle_connect,
     handle_get,
     handle_list,
     handle_write,
@@ -143,6 +142,9 @@ class ApiServer:
         self._listener.close()
         self._listener = None
         self.state.watches.close()
+        for task in tuple(self.state.streams):
+            if task is not None:
+                task.cancel()
         await self._http.shutdown(_GRACE)
         if self.state.webhook_client is not None:
             await self.state.webhook_client.close()
@@ -289,7 +291,10 @@ class ApiServer:
         if len(body) > LARGE_BODY:
             await self.state.heavy.turn()
         if info.subresource in KUBELET_SUBRESOURCES:
-            return handle_connect(ctx, resource)
+            # Loaded when needed: most clusters under test have no such requests.
+            from steersman.server.http.kubelet_proxy import handle_connect
+
+            return await handle_connect(ctx, resource)
         if info.verb == "get":
             return await self._read(handle_get, ctx, resource)
         if info.subresource and not is_served(resource, info.subresource):

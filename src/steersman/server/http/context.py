@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -63,6 +64,8 @@ class AppState(msgspec.Struct, eq=False):
     protobuf: ProtobufEncoder | None = None
     """Encodes responses as protobuf; made when the first client asks for it."""
     metrics: Metrics = field(default_factory=Metrics)
+    streams: dict[asyncio.Task[object] | None, None] = field(default_factory=dict)
+    """The requests that last: logs that are followed, commands and port forwardings."""
     impersonation_modes: LastModes = field(default_factory=last_modes)
 
 

@@ -30,7 +30,7 @@ from steersman.server.rest import patch as patching
 from steersman.server.rest.listing import get, list_objects
 from steersman.server.rest.perform import REVIEWS, body_type, perform
 from steersman.server.rest.request import ListOptions, Request, Result
-from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, connect, get_scale
+from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, get_scale
 from steersman.server.rest.warnings import deletion_warnings, write_warnings
 from steersman.server.storage.store import object_key
 
@@ -73,12 +73,6 @@ def handle_list(ctx: Context, resource: Resource) -> Response:
     """GET of a collection, or a page of it."""
     request = list_request(ctx, resource, query_options.list_options(ctx.query))
     return list_response(ctx, resource, list_objects(ctx.server, request))
-
-
-def handle_connect(ctx: Context, resource: Resource) -> Response:
-    """Any request for logs, exec, attach, port forwarding or proxying."""
-    connect(ctx.server, _request(ctx, resource), first(ctx.query, "container"))
-    return Response(b"", 204, "text/plain")
 
 
 def list_request(ctx: Context, resource: Resource, options: ListOptions) -> Request:

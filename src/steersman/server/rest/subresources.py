@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -25,6 +25,9 @@ from steersman.server.rest.patch import JSON, MERGE, STRATEGIC, patched_struct
 from steersman.server.rest.request import Request, check_identity
 from steersman.server.rest.update import change
 from steersman.server.server import ObjectView, Server
+
+if TYPE_CHECKING:
+    from steersman.server.kubelet_api import KubeletApi
 
 # -- scale ------------------------------------------------------------------------------------
 
@@ -230,28 +233,33 @@ def _obstacle(pod: Pod) -> str:
 KUBELET_SUBRESOURCES = ("attach", "exec", "log", "portforward", "proxy")
 
 
-def connect(server: Server, request: Request, container: str = "") -> None:
-    """Refuses logs, exec, port forwarding and proxying: nodes are simulated, so no kubelet can serve them.
+def connect(server: Server, request: Request, container: str = "") -> Pod | None:
+    """The pod whose kubelet is asked for logs, exec, attach or port forwarding, after the API server's own checks, in upstream's words.
 
-    Returns for the log of a pod without a node, which upstream answers with no content. The API server's own
-    checks come first, in upstream's words.
+    None for the log of a pod without a node, which upstream answers with no content.
     """
-    resource, subresource = request.resource, request.subresource
+    subresource = request.subresource
     authorize_stream(server, request)
-    found = server.get(resource, request.namespace, request.name)
-    if isinstance(found, Pod) and subresource != "proxy":
-        if subresource != "portforward":
-            _check_container(found, container)
-        if not found.spec.nodeName:
-            if subresource == "log":
-                return
-            raise status_errors.bad_request(f"pod {request.name} does not have a host assigned")
-    raise ServerError(
-        f"{resource.plural}/{subresource} is not available: "
-        "the nodes of this control plane are simulated, there is no kubelet to ask",
-        code=501,
-        reason="NotImplemented",
-    )
+    pod: Pod = server.get(request.resource, request.namespace, request.name)
+    if subresource != "portforward":
+        _check_container(pod, container)
+    if not pod.spec.nodeName:
+        if subresource == "log":
+            return None
+        raise status_errors.bad_request(f"pod {request.name} does not have a host assigned")
+    return pod
+
+
+def kubelets_of(server: Server, request: Request) -> KubeletApi:
+    """The kubelets of a server. Raises an error where it has none."""
+    if server.kubelets is None:
+        raise ServerError(
+            f"{request.resource.plural}/{request.subresource} is not available: "
+            "this control plane has no nodes, there is no kubelet to ask",
+            code=501,
+            reason="NotImplemented",
+        )
+    return server.kubelets
 
 
 def _check_container(pod: Pod, container: str) -> None:

@@ -141,6 +141,8 @@ class Kubelets:
         self._claims: ClaimPreparation | None = None
         """Started with the first pod that has ResourceClaims."""
         self._group: asyncio.TaskGroup | None = None
+        self._followers: dict[Key, dict[asyncio.Future[None], None]] = {}
+        """The readers of each pod's log, which wait for it to change."""
         self._addresses = PodAddresses()
         self._start = (0.0, clock.now())
         self._wall_memo = (-1.0, clock.now())
@@ -193,6 +195,39 @@ class Kubelets:
             if local_pod.pod.spec.nodeName == machine.name:
                 self._enqueue(key)
 
+    # -- for those who ask --------------------------------------------------------------------
+
+    def pod(self, key: Key, uid: str) -> v1.Pod | None:
+        """A pod on one of the nodes, as it was last watched or written."""
+        found = self._local_pods.get(key)
+        return found.pod if found is not None and found.pod.metadata.uid == uid else None
+
+    def pods_on(self, node: str) -> list[v1.Pod]:
+        """The pods on a node."""
+        return [each.pod for each in self._local_pods.values() if each.pod.spec.nodeName == node]
+
+    async def changed(self, key: Key) -> None:
+        """Wait for the next change of a pod."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        followers = self._followers.setdefault(key, {})
+        followers[waiter] = None
+        try:
+            await waiter
+        finally:
+            followers.pop(waiter, None)
+            if not followers and self._followers.get(key) is followers:
+                del self._followers[key]
+
+    def is_down(self, node: str) -> bool:
+        """Whether there is no kubelet that answers for a node."""
+        machine = self._machines.get(node)
+        return machine is None or machine.down
+
+    def address(self, node: str) -> str:
+        """The address of a node; its name where it is no simulated one."""
+        machine = self._machines.get(node)
+        return node if machine is None else machine.address
+
     # -- running ------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -238,6 +273,10 @@ class Kubelets:
 
     def _on_pod(self, change: Change[v1.Pod]) -> None:
         pod = change.new
+        if self._followers:
+            for waiter in tuple(self._followers.pop(change.obj.key, ())):
+                if not waiter.done():
+                    waiter.set_result(None)
         if pod is None:
             gone = self._local_pods.get(change.obj.key)
             if gone is not None and gone.pod.metadata.uid == change.obj.metadata.uid:

@@ -1,0 +1,191 @@
+"""Requests that kubelets answer: logs, exec, attach, port forwarding, and proxying to nodes, pods and services."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+
+from steersman.api.errors import ApiError, ServiceUnavailable, TooManyRequests
+from steersman.api.generated.core_v1 import Pod, Service
+from steersman.api.go_time import parse_rfc3339
+from steersman.http.response import StreamingResponse
+from steersman.http.target import Query, first, flag
+from steersman.server import status_errors
+from steersman.server.http.context import Context
+from steersman.server.http.port_forward import serve_ports
+from steersman.server.http.remote_command import command_options, serve_command
+from steersman.server.http.responses import Response
+from steersman.server.kubelet_api import CommandOptions, LogOptions
+from steersman.server.registry.resources import Resource
+from steersman.server.rest.request import Request
+from steersman.server.rest.subresources import connect, kubelets_of
+from steersman.server.status_errors import FieldError
+
+MAX_STREAMS = 200
+"""Logs that are followed, commands and port forwardings at once."""
+_TEXT = "text/plain"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
+_LOG_STREAMS = ("All", "Stdout", "Stderr")
+
+
+async def handle_connect(ctx: Context, resource: Resource) -> Response | StreamingResponse:
+    """Any request for logs, exec, attach, port forwarding or proxying."""
+    info = ctx.info
+    namespace = info.namespace if resource.namespaced else ""
+    request = Request(ctx.user, info.verb, resource, namespace, info.name, info.subresource)
+    if info.subresource == "proxy":
+        return _proxy(ctx, request)
+    container = first(ctx.query, "container")
+    options = _log_options(ctx, info.name) if info.subresource == "log" else None
+    pod = connect(ctx.server, request, container)
+    if pod is None:
+        return Response(b"", 204, _TEXT)
+    kubelets = kubelets_of(ctx.server, request)
+    container = container or pod.spec.containers[0].name
+    if options is not None:
+        pieces = kubelets.log(pod, container, options)
+        return await _streamed(ctx, pieces) if options.follow else await _send_log(ctx, pieces)
+    command = command_options(ctx) if info.subresource != "portforward" else CommandOptions()
+    kubelets.authorize(pod, container, info.subresource, command)
+    tasks = await _enter(ctx)
+    try:
+        if info.subresource == "portforward":
+            return await serve_ports(ctx, kubelets, pod)
+        return await serve_command(ctx, kubelets, pod, container, command)
+    finally:
+        tasks.pop(asyncio.current_task(), None)
+
+
+async def _enter(ctx: Context) -> dict[asyncio.Task[object] | None, None]:
+    """Count a stream among those of the server, which ends them when it closes. Raises `TooManyRequests`."""
+    tasks = ctx.state.streams
+    if len(tasks) >= MAX_STREAMS:
+        raise TooManyRequests(
+            f"too many streams: {MAX_STREAMS} logs, commands and port forwardings are open",
+            reason="TooManyRequests",
+            retry_after=1.0,
+        )
+    # A handler becomes a task when it first waits.
+    await asyncio.sleep(0)
+    tasks[asyncio.current_task()] = None
+    return tasks
+
+
+# -- logs -------------------------------------------------------------------------------------
+
+
+def _log_options(ctx: Context, name: str) -> LogOptions:
+    """The options of a request for a log, validated as upstream does. Raises `BadRequest` and `Invalid`."""
+    query, wrong = ctx.query, []
+    tail, limit, seconds = (_integer(query, each) for each in ("tailLines", "limitBytes", "sinceSeconds"))
+    if tail is not None and tail < 0:
+        wrong.append(status_errors.field_invalid("tailLines", tail, "must be greater than or equal to 0"))
+    if limit is not None and limit < 1:
+        wrong.append(status_errors.field_invalid("limitBytes", limit, "must be greater than 0"))
+    since = _since(ctx, seconds, wrong)
+    stream = first(query, "stream")
+    if stream and stream not in _LOG_STREAMS:
+        wrong.append(status_errors.field_not_supported("stream", stream, _LOG_STREAMS))
+    elif stream not in ("", "All") and tail is not None:
+        detail = "`tailLines` and specific `stream` are mutually exclusive for now"
+        wrong.append(status_errors.field_forbidden("", detail))
+    if wrong:
+        raise status_errors.invalid("", "PodLogOptions", name, wrong)
+    options = LogOptions(
+        flag(query, "follow"), flag(query, "previous"), since, flag(query, "timestamps"), tail, limit
+    )
+    return options
+
+
+def _integer(query: Query, name: str) -> int | None:
+    text = first(query, name)
+    if not text:
+        return None
+    if not _INTEGER(text):
+        raise status_errors.bad_request(f'{name}: strconv.ParseInt: parsing "{text[:64]}": invalid syntax')
+    return int(text)
+
+
+def _since(ctx: Context, seconds: int | None, wrong: list[FieldError]) -> datetime | None:
+    text = first(ctx.query, "sinceTime")
+    if seconds is not None and text:
+        detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        wrong.append(status_errors.field_forbidden("", detail))
+    elif seconds is not None:
+        if seconds < 1:
+            wrong.append(status_errors.field_invalid("sinceSeconds", seconds, "must be greater than 0"))
+        else:
+            return ctx.server.clock.now() - timedelta(seconds=min(seconds, 10**9))
+    elif text:
+        try:
+            return parse_rfc3339(text)
+        except ValueError as error:
+            raise status_errors.bad_request(f"sinceTime: {error}") from None
+    return None
+
+
+async def _streamed(ctx: Context, pieces: AsyncIterator[bytes]) -> StreamingResponse:
+    tasks = await _enter(ctx)
+    try:
+        return await _send_log(ctx, pieces)
+    finally:
+        tasks.pop(asyncio.current_task(), None)
+
+
+async def _send_log(ctx: Context, pieces: AsyncIterator[bytes]) -> StreamingResponse:
+    response = StreamingResponse(ctx.http.writer)
+    response.begin((("Content-Type", _TEXT), ("Cache-Control", "no-cache, private")))
+    async for piece in pieces:
+        if piece:
+            await response.write(piece)
+    return response
+
+
+# -- proxying ---------------------------------------------------------------------------------
+
+
+def _proxy(ctx: Context, request: Request) -> Response:
+    """Pass a request on: to the kubelet of a node, which answers; to a pod or service, where nothing listens."""
+    server, resource = ctx.server, request.resource
+    _, name, port = split_name(request.name)
+    if resource.plural == "nodes":
+        node = server.get(resource, "", name)
+        kubelets = kubelets_of(server, request)
+        kubelet_port = str(node.status.daemonEndpoints.kubeletEndpoint.Port or 10250)
+        if port and port != kubelet_port:
+            address = next((each.address for each in node.status.addresses), name)
+            raise _unreachable(f"dial tcp {address}:{port}: connect: connection refused")
+        if ctx.http.method not in ("GET", "HEAD"):
+            return Response(b"405 method not allowed\n", 405, _TEXT)
+        answer = kubelets.answer(node, "/".join(ctx.info.rest))
+        return Response(answer.body, answer.status, answer.content_type)
+    found = server.get(resource, request.namespace, name)
+    if isinstance(found, Pod):
+        ports = [each.containerPort for container in found.spec.containers for each in container.ports]
+        address, port = found.status.podIP, port or str(ports[0] if ports else 80)
+        if not address:
+            raise status_errors.bad_request("address not allowed")
+        raise _unreachable(f"dial tcp {address}:{port}: connect: connection refused")
+    assert isinstance(found, Service)
+    raise ServiceUnavailable(
+        f'no endpoints available for service "{request.name}"', reason="ServiceUnavailable"
+    )
+
+
+def split_name(text: str) -> tuple[str, str, str]:
+    """The scheme, name and port of an object to proxy to: ``name``, ``name:port``, ``scheme:name:port``."""
+    parts = text.split(":")
+    match parts:
+        case [name]:
+            return "", name, ""
+        case [name, port]:
+            return "", name, port
+        case ["" | "http" | "https" as scheme, name, port]:
+            return scheme, name, port
+    raise status_errors.bad_request(f"invalid node request {text!r}")
+
+
+def _unreachable(why: str) -> ApiError:
+    return ServiceUnavailable(f"error trying to reach service: {why}", reason="ServiceUnavailable")
