@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from steersman.api.errors import AlreadyExists
+from steersman.api.errors import AlreadyExists, TLSFailed
 from steersman.client.request_errors import connection_broke, error_from_response, retry_after, unreachable
 
 KEY = ConnectionKey("api.example", 6443, True, True, None, None, None)
@@ -60,7 +60,8 @@ NO_REQUEST: Any = None
         ),
         (
             after_the_handshake("TLSV13_ALERT_CERTIFICATE_REQUIRED"),
-            "the server refuses our client certificate; check client-certificate in the kubeconfig",
+            "the server refuses our client certificate: there is none, and one is needed; check client-certificate in "
+            "the kubeconfig",
             True,
         ),
         (aiohttp.ServerDisconnectedError(), "the server closed the connection", True),
@@ -76,7 +77,9 @@ def test_no_answer_is_one_line_and_a_write_is_uncertain_if_it_was_sent(
 ) -> None:
     for is_write in (True, False):
         made = unreachable("https://api.example", "create pods", error, is_write=is_write)
-        assert made.message == f"https://api.example: create pods: {says}"
+        about = "" if isinstance(made, TLSFailed) else "create pods: "
+        assert made.message == f"https://api.example: {about}{says}"
+        assert isinstance(made, TLSFailed) is ("TLS" in says or "certificate" in says)
         assert made.uncertain is (is_write and sent)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
-from steersman.manager.controller_selection import KNOWN, OFF, enabled, missing, unknown
+from steersman.manager.controller_selection import KNOWN, OFF, enabled, unknown, unmanaged
 
 
 def test_every_controller_of_kube_controller_manager_has_its_name() -> None:
@@ -44,8 +44,18 @@ def test_the_words_choose_among_all_there_are(words: list[str], names: tuple[str
 def test_names_of_controllers_that_are_not_here_are_accepted_and_told() -> None:
     absent = [name for name in KNOWN if name not in [c.name for c in CONTROLLERS]]
     assert list(unknown(list(KNOWN))) == []
-    assert list(missing([*KNOWN])) == absent
-    assert missing(["job"]) == ()
+    assert set(absent) <= set(unmanaged([*KNOWN]))
+
+
+def test_controllers_that_upstream_runs_by_default_and_this_selection_does_not_are_named() -> None:
+    assert unmanaged(["*"]) == ()
+    assert unmanaged(["*", "-ttl", "-garbagecollector"]) == ("garbage-collector-controller", "ttl-controller")
+    left = unmanaged(["job", "bootstrapsigner"])
+    assert "job-controller" not in left
+    assert "garbage-collector-controller" in left
+    # Off by default, behind a gate that is off, or for clouds.
+    others = ("token-cleaner-controller", "storage-version-migrator-controller", "service-lb-controller")
+    assert not set(others) & set(left)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,10 +134,25 @@ def test_roles_of_a_namespace_and_those_behind_a_gate_are_found() -> None:
 def test_the_table_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["controllers"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
-    assert head.split() == ["NAME", "STATE", "NEEDS", "ROWS", "SCENARIOS", "COMPARED"]
+    assert head.split() == ["NAME", "STATE", "PURPOSE"]
     assert [line.split()[0] for line in lines[:52]] == [each.name for each in KNOWN_CONTROLLERS]
     assert lines[-1].startswith(f"{count()} controllers")
     assert "\033" not in "".join(lines)
+
+
+def test_every_controller_says_what_it_is_for_in_the_table_in_help_and_in_the_documents(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    root = Path(__file__).parents[2]
+    documents = [(root / "docs" / "reference" / "controllers.md").read_text()]
+    for words in (["controllers"], ["run", "--help"]):
+        assert cli.main(words) == 0
+        documents.append(" ".join(capsys.readouterr().out.split()))
+    for each in KNOWN_CONTROLLERS:
+        assert each.purpose[0].isupper()
+        assert each.purpose.endswith(".")
+        assert "\t" not in each.purpose
+        assert [text for text in documents if each.purpose not in text] == [], each.name
 
 
 def test_wide_adds_aliases_flags_and_writes(capsys: pytest.CaptureFixture[str]) -> None:

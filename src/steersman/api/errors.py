@@ -140,6 +140,10 @@ class Unreachable(ApiError):
     """No response: connection refused, reset, or timed out."""
 
 
+class TLSFailed(Unreachable):
+    """No response, because one side does not accept the certificate of the other. Trying again does not help."""
+
+
 _INT32 = 2**31
 """Upstream's retryAfterSeconds is less than this."""
 

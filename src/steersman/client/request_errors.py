@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import aiohttp
 import msgspec
 
-from steersman.api.errors import ApiError, Unreachable, from_status
+from steersman.api.errors import ApiError, TLSFailed, Unreachable, from_status
 from steersman.client.tls import explain_tls_error
 
 # No connection was established, so the request was not sent.
@@ -130,13 +130,13 @@ def connection_broke(error: BaseException) -> bool:
 def unreachable(server: str, request: str, error: BaseException, *, is_write: bool) -> Unreachable:
     """Return the error of a request without a response. It is uncertain if a write may have been received."""
     sent = not isinstance(error, _NOT_SENT)
+    tls = _tls(error)
+    if tls is not None:
+        return TLSFailed(f"{server}: {explain_tls_error(tls)}", uncertain=is_write and sent)
     return Unreachable(f"{server}: {request}: {_reason(error)}", uncertain=is_write and sent)
 
 
 def _reason(error: BaseException) -> str:
-    tls = _tls(error)
-    if tls is not None:
-        return explain_tls_error(tls)
     match error:
         case aiohttp.ConnectionTimeoutError():
             return "timed out while connecting"

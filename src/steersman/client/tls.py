@@ -122,28 +122,42 @@ def _as_file(content: bytes) -> Iterator[str]:
         os.unlink(path)
 
 
+_CLOCK = "renew it on the server, or set the clock of this machine"
+_AUTHORITY = "certificate-authority in the kubeconfig must hold the authority that signed it"
+_NAME = "use a name that it holds as server in the kubeconfig, or as tls-server-name"
 _VERIFY = {
-    9: "the server's certificate is not valid yet",
-    10: "the server's certificate has expired",
-    18: "the server's certificate is signed by an unknown authority (itself)",
-    19: "the server's certificate is signed by an unknown authority",
-    20: "the server's certificate is signed by an unknown authority",
-    21: "the server's certificate is signed by an unknown authority",
-    62: "the server's certificate is for another host name",
-    64: "the server's certificate is for another address",
+    9: ("is not valid yet", _CLOCK),
+    10: ("has expired", _CLOCK),
+    18: ("is signed by an unknown authority (itself)", _AUTHORITY),
+    19: ("is signed by an unknown authority", _AUTHORITY),
+    20: ("is signed by an unknown authority", _AUTHORITY),
+    21: ("is signed by an unknown authority", _AUTHORITY),
+    62: ("is for another host name", _NAME),
+    64: ("is for another address", _NAME),
 }
+"""What is wrong with a server's certificate, and the way out, by OpenSSL's code."""
+_CHECK = "check client-certificate in the kubeconfig"
+_RENEW = "renew it, or use another kubeconfig"
+_ALERTS = {
+    "CERTIFICATE_EXPIRED": (": it has expired", _RENEW),
+    "CERTIFICATE_REVOKED": (": it is revoked", _RENEW),
+    "UNKNOWN_CA": (": the server does not know the authority that signed it", _CHECK),
+    "CERTIFICATE_REQUIRED": (": there is none, and one is needed", _CHECK),
+    "CERTIFICATE": ("", _CHECK),
+    "ACCESS_DENIED": ("", _CHECK),
+}
+"""Why a server refuses a client's certificate, and the way out, by words of OpenSSL's reason. The first match counts."""
 
 
 def explain_tls_error(error: ssl.SSLError) -> str:
-    """Describe a TLS error, and which setting to check."""
+    """Say which side refuses the other's certificate, why, and the way out."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        code = error.verify_code
-        what = _VERIFY.get(code, f"the server's certificate is refused: {error.verify_message}")
-        way = "tls-server-name" if code in (62, 64) else "certificate-authority"
-        return f"{what}; check {way} in the kubeconfig"
+        what, way = _VERIFY.get(error.verify_code, (f"is refused: {error.verify_message}", _AUTHORITY))
+        return f"the server's certificate {what}; {way}"
     reason = error.reason or ""
     if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
         return "the server does not speak TLS; is it an http:// server?"
-    if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason or "UNKNOWN_CA" in reason:
-        return "the server refuses our client certificate; check client-certificate in the kubeconfig"
+    for word, (why, way) in _ALERTS.items():
+        if word in reason:
+            return f"the server refuses our client certificate{why}; {way}"
     return f"TLS failed: {reason.lower().replace('_', ' ') or 'the handshake was cut off'}"

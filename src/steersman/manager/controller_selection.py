@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -26,13 +26,15 @@ class KnownController(msgspec.Struct, frozen=True):
     gates: tuple[str, ...]
     """The feature gates it needs."""
     service_account: str
+    purpose: str
+    """What it is for, in one sentence."""
 
 
 def _known() -> Iterator[KnownController]:
     rows = (Path(__file__).parent / "controllers.tsv").read_text("utf-8").splitlines()[1:]
-    for name, aliases, default, gates, account in (row.split("\t") for row in rows):
+    for name, aliases, default, gates, account, purpose in (row.split("\t") for row in rows):
         when = cast("Literal['on', 'off', 'cloud']", default)
-        yield KnownController(name, tuple(aliases.split()), when, tuple(gates.split()), account)
+        yield KnownController(name, tuple(aliases.split()), when, tuple(gates.split()), account, purpose)
 
 
 KNOWN_CONTROLLERS: tuple[KnownController, ...] = tuple(_known())
@@ -41,6 +43,34 @@ KNOWN: dict[str, tuple[str, ...]] = {each.name: each.aliases for each in KNOWN_C
 """Every controller name of kube-controller-manager 1.36, with its aliases."""
 OFF = tuple(each.name for each in KNOWN_CONTROLLERS if each.default == "off")
 """Controllers disabled by default."""
+
+
+State: TypeAlias = Literal["on", "off", "gate", "cloud", "flags", "missing"]
+STATES: Mapping[State, str] = {
+    "on": "runs by default",
+    "off": "runs where --controllers names it",
+    "gate": "runs where its feature gates are on",
+    "cloud": "runs where there is a cloud provider (--cloud-provider)",
+    "flags": "runs where its flags are given",
+    "missing": "not here yet: --controllers accepts the name, and the log tells that it does not run",
+}
+
+
+def state(known: KnownController, controller: Controller[Any] | None) -> State:
+    """Whether a controller runs by default, and otherwise what it needs."""
+    if controller is None:
+        return "missing"
+    if known.default != "on":
+        return known.default
+    if not all(map(DEFAULTS.enabled, controller.feature_gates)):
+        return "gate"
+    return "on" if controller.configured(DEFAULTS) is not None else "flags"
+
+
+def states() -> Iterator[tuple[KnownController, State]]:
+    """All controllers with their states, by name."""
+    here = {each.name: each for each in CONTROLLERS}
+    return ((known, state(known, here.get(known.name))) for known in KNOWN_CONTROLLERS)
 
 
 def unknown(selection: Sequence[str]) -> Iterator[str]:
@@ -83,7 +113,15 @@ def _selected_by(controller: Controller[Any], settings: Settings) -> str:
     return controller.name if whole is None or settings.enabled(whole.unless) else whole.controller
 
 
-def missing(selection: Sequence[str]) -> tuple[str, ...]:
-    """Names of enabled controllers that this program does not implement."""
-    implemented = [controller.name for controller in CONTROLLERS]
-    return tuple(name for name in enabled(selection) if name not in implemented)
+def unmanaged(selection: Sequence[str]) -> tuple[str, ...]:
+    """Names of controllers that kube-controller-manager runs by default and this program does not, by ``--controllers``
+    or because it does not implement them."""
+    gates = {each.name: each.feature_gates for each in CONTROLLERS}
+    chosen = [name for name in enabled(selection) if name in gates]
+    return tuple(
+        each.name
+        for each in KNOWN_CONTROLLERS
+        if each.default == "on"
+        and each.name not in chosen
+        and all(map(DEFAULTS.enabled, (*each.gates, *gates.get(each.name, ()))))
+    )

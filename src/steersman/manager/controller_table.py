@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,8 +17,8 @@ from steersman.api.generated.rbac_v1 import ClusterRole, ClusterRoleBinding, Pol
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
 from steersman.intent.gates import GATES, Stage
-from steersman.intent.settings import DEFAULTS, Flag
-from steersman.manager.controller_selection import KNOWN_CONTROLLERS, KnownController
+from steersman.intent.settings import Flag
+from steersman.manager.controller_selection import KNOWN_CONTROLLERS, KnownController, State, state
 from steersman.manager.flag_table import FLAGS
 from steersman.server.auth.bootstrap_policy import bootstrap_policy, gated_policy
 
@@ -28,16 +28,6 @@ NAMESPACE = "kube-system"
 MANAGER = "system:kube-controller-manager"
 """The user, and the ClusterRole, of a controller that acts as the manager itself."""
 READS = frozenset({"get", "list", "watch"})
-
-State: TypeAlias = Literal["on", "off", "gate", "cloud", "flags", "missing"]
-STATES: Mapping[State, str] = {
-    "on": "runs by default",
-    "off": "runs where --controllers names it",
-    "gate": "runs where its feature gates are on",
-    "cloud": "runs where there is a cloud provider (--cloud-provider)",
-    "flags": "runs where its flags are given",
-    "missing": "not here yet: --controllers accepts the name, and the log tells that it does not run",
-}
 
 
 class GateState(msgspec.Struct, frozen=True):
@@ -91,6 +81,8 @@ class ControllerRow(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     aliases: tuple[str, ...]
     state: State
+    purpose: str
+    """What it is for, in one sentence."""
     gates: tuple[GateState, ...]
     cloud: str
     """The part of a cloud provider that it needs."""
@@ -129,7 +121,8 @@ def _row(known: KnownController, controller: Controller[Any] | None) -> Controll
     return ControllerRow(
         name=known.name,
         aliases=known.aliases,
-        state=_state(known, controller),
+        state=state(known, controller),
+        purpose=known.purpose,
         gates=tuple(GateState(name, GATES[name].stage, GATES[name].default) for name in gates),
         cloud=(controller.cloud or "") if controller is not None else "",
         flags=tuple(_flags(known.name, controller)),
@@ -139,16 +132,6 @@ def _row(known: KnownController, controller: Controller[Any] | None) -> Controll
         roles=_roles(MANAGER if as_manager else account),
         tests=coverage().get(known.name, Tests()),
     )
-
-
-def _state(known: KnownController, controller: Controller[Any] | None) -> State:
-    if controller is None:
-        return "missing"
-    if known.default != "on":
-        return known.default
-    if not all(map(DEFAULTS.enabled, controller.feature_gates)):
-        return "gate"
-    return "on" if controller.configured(DEFAULTS) is not None else "flags"
 
 
 def _flags(name: str, controller: Controller[Any] | None) -> Iterator[FlagDefault]:

@@ -6,14 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from steersman.api.suggestions import closest
 from steersman.manager import output
-from steersman.manager.controller_table import (
-    STATES,
-    ControllerRow,
-    RoleGrants,
-    State,
-    controller_table,
-    written,
-)
+from steersman.manager.controller_selection import STATES, State
+from steersman.manager.controller_table import ControllerRow, RoleGrants, controller_table, written
 from steersman.manager.flags import UsageError
 from steersman.manager.output import BOLD, DOCUMENTS, Paint, plain
 from steersman.manager.verb import Given, columns
@@ -64,8 +58,8 @@ def notes() -> str:
 
 # -- the table --------------------------------------------------------------------------------
 
-HEAD = ("NAME", "STATE", "NEEDS", "ROWS", "SCENARIOS", "COMPARED")
-WIDE = ("SERVICE ACCOUNT", "ALIASES", "FLAGS", "WRITES")
+HEAD = ("NAME", "STATE", "PURPOSE")
+WIDE = ("NEEDS", "ROWS", "SCENARIOS", "COMPARED", "SERVICE ACCOUNT", "ALIASES", "FLAGS", "WRITES")
 
 
 def table(rows: Sequence[ControllerRow], wide: bool = False, paint: Paint = plain) -> Iterator[str]:
@@ -74,10 +68,12 @@ def table(rows: Sequence[ControllerRow], wide: bool = False, paint: Paint = plai
     for row in rows:
         tests = (row.tests.rows, row.tests.scenarios, row.tests.comparisons)
         counted = tuple(str(len(each) or "-") for each in tests)
-        cells: tuple[str, ...] = (row.name, row.state, _needs(row), *counted)
+        cells: tuple[str, ...] = (row.name, row.state, row.purpose)
         if wide:
             flags = ",".join(flag.name for flag in row.flags)
             more = (
+                _needs(row),
+                *counted,
                 row.service_account or "(the manager)",
                 ",".join(row.aliases),
                 flags,
@@ -107,14 +103,23 @@ def _needs(row: ControllerRow) -> str:
 
 def markdown(rows: Sequence[ControllerRow]) -> str:
     """The table of docs/reference/controllers.md."""
-    lines = ["| controller | state | feature gates | service account | rows | scenarios | compared |"]
-    lines.append("|---|---|---|---|--:|--:|--:|")
+    lines = [
+        "| controller | state | what it is for | feature gates | service account | rows | scenarios | compared |"
+    ]
+    lines.append("|---|---|---|---|---|--:|--:|--:|")
     for row in rows:
         name = f"`{row.name}`" + (f" ({', '.join(row.aliases)})" if row.aliases else "")
         gates = ", ".join(f"{gate.name} ({'on' if gate.default else 'off'})" for gate in row.gates)
         tests = (row.tests.rows, row.tests.scenarios, row.tests.comparisons)
         counts = (str(len(each) or "") for each in tests)
-        cells = (name, row.state, gates, row.service_account or "the manager's own user", *counts)
+        cells = (
+            name,
+            row.state,
+            row.purpose,
+            gates,
+            row.service_account or "the manager's own user",
+            *counts,
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -125,6 +130,7 @@ def markdown(rows: Sequence[ControllerRow]) -> str:
 def detail(row: ControllerRow, paint: Paint = plain) -> Iterator[str]:
     """The lines about one controller."""
     yield paint(row.name, BOLD)
+    yield f"  {row.purpose}"
     if row.aliases:
         yield f"  aliases          {', '.join(row.aliases)}"
     yield f"  state            {paint(row.state, COLOURS[row.state])}: {STATES[row.state]}"

@@ -18,6 +18,7 @@ from steersman.client.api import Api
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.manager import process
+from steersman.manager.connection_errors import explain
 from steersman.manager.output import DOCUMENTS, document, table
 from steersman.manager.verb import Given
 from steersman.manager.verbs import KUBECONFIG
@@ -55,13 +56,9 @@ async def _do(connection: ClientConfig, given: Given) -> None:
     async with HttpApi(connection, qps=0) as api:
         try:
             await _VERBS[given.verb.name](api, given)
-        except Unreachable as error:
-            origin = f" (from {connection.origin})" if connection.origin else ""
-            raise NodeError(
-                f"no answer from {connection.server}{origin}: {error.message}; is `steersman up` running?"
-            ) from None
         except ApiError as error:
-            raise NodeError(error.message) from None
+            hint = "; is `steersman up` running?" if type(error) is Unreachable else ""
+            raise NodeError(f"{explain(error, connection)}{hint}") from None
 
 
 # -- the verbs --------------------------------------------------------------------------------

@@ -12,7 +12,16 @@ from urllib.parse import urlsplit
 
 from steersman.api.clock import RealClock, ThreadClock
 from steersman.api.cloud import CloudProvider, offers
-from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unauthorized, Unreachable
+from steersman.api.errors import (
+    ApiError,
+    Forbidden,
+    ServerError,
+    TLSFailed,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+from steersman.api.go_quote import quote
 from steersman.api.kinds import NAMESPACES
 from steersman.client import kubeconfig
 from steersman.client.config import ClientConfig, ConfigError
@@ -23,10 +32,11 @@ from steersman.intent.actions import FileUnreadable
 from steersman.intent.controller import Controller
 from steersman.manager import build_info, controller_selection, files, logs, migration, process
 from steersman.manager.client_builder import ClientBuilder
+from steersman.manager.connection_errors import explain
 from steersman.manager.election import LeaderElection
 from steersman.manager.election_thread import ElectionThread, post
 from steersman.manager.flag_table import FLAGS
-from steersman.manager.flags import warnings
+from steersman.manager.flags import UsageError, warnings
 from steersman.manager.late_start import served, start_late
 from steersman.manager.options import Options, options
 from steersman.manager.serving import setup as serving
@@ -60,6 +70,7 @@ def main(given: Given) -> int:
         if given.values["version"] in ("true", "raw"):
             print(as_kubernetes() if given.values["version"] == "true" else raw())
             return 0
+        _require_controllers(requested)
         flush = logs.configure(requested.logging)
         try:
             connection = kubeconfig.from_flags(requested.kubeconfig, requested.master)
@@ -73,6 +84,22 @@ def main(given: Given) -> int:
         # Already logged.
         return 1
     return 0
+
+
+def _require_controllers(options: Options) -> None:
+    """Refuse flags that leave no controller to run. Raises `UsageError`."""
+    selection = quote(",".join(options.values["controllers"]))
+    if not options.controllers:
+        raise UsageError(
+            f"--controllers={selection} selects no controller; '*' selects those that run by default, and "
+            "`steersman controllers` lists all"
+        )
+    if all(each.configured(options.settings) is None for each in options.controllers):
+        names = ", ".join(each.name for each in options.controllers)
+        raise UsageError(
+            f"--controllers={selection} leaves no controller to run: {names} lack flags or feature gates; "
+            "`steersman controllers NAME` shows them"
+        )
 
 
 def _shutdown_timeout(options: Options) -> float | None:
@@ -191,9 +218,15 @@ def _log_start(options: Options, connection: ClientConfig, cloud: CloudProvider 
     running = [each for each in options.controllers if each.cloud is None or offers(cloud, each.cloud)]
     names = ", ".join(controller.name for controller in running)
     log.info("%s at %s: %s", full(), connection.server, names or "no controllers")
-    missing = controller_selection.missing(options.values["controllers"])
-    if missing:
-        log.info("not implemented here, so another manager must run them: %s", ", ".join(missing))
+    unmanaged = controller_selection.unmanaged(options.values["controllers"])
+    if unmanaged:
+        # Another manager may run them, unless this one holds the lease by which it would.
+        level = logging.WARNING if options.election.enabled else logging.INFO
+        log.log(
+            level,
+            "left to another manager, though kube-controller-manager runs them by default: %s",
+            ", ".join(unmanaged),
+        )
     for line in options.features.warnings():
         log.warning("%s", line)
 
@@ -219,12 +252,8 @@ async def _retry(api: HttpApi, origin: str, timeout: float, pause: float) -> Non
         try:
             await api.list(NAMESPACES, limit=1)
             return
-        except Unauthorized:
-            raise StartupError(
-                f"{server} does not accept the credentials{origin}: are they expired?"
-            ) from None
-        except Forbidden as error:
-            raise StartupError(f"{server} refuses this user{origin}: {error}") from None
+        except (Unauthorized, Forbidden, TLSFailed) as error:
+            raise StartupError(explain(error, api.config)) from None
         except (Unreachable, ServerError, TooManyRequests) as error:
             if asyncio.get_running_loop().time() + pause > deadline:
                 raise StartupError(f"no answer from the API server{origin}: {error}") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from steersman.http.limits import MAX_WATCHES, Limits
 from steersman.manager.flag_types import BOOL, DIRECTORY, FILE, FLOAT, GATES, INT, STRING, STRINGS, choice
 from steersman.manager.flags import Option
-from steersman.manager.verb import Argument, Example, Verb, flag, output_flag, verbs_of
+from steersman.manager.verb import Argument, Example, Verb, columns, flag, output_flag, verbs_of
 
 KUBECONFIG = "steersman.kubeconfig"
 """The kubeconfig that ``steersman up`` writes by default, and that other verbs look for."""
@@ -29,6 +29,16 @@ def _run_flags() -> tuple[Option, ...]:
     return tuple(described())
 
 
+def _run_controllers() -> str:
+    from steersman.manager.controller_selection import STATES, states
+
+    rows = [
+        (known.name, f"{known.purpose}{'' if state == 'on' else f' ({STATES[state]})'}")
+        for known, state in states()
+    ]
+    return "\n".join(("Controllers:", "", *columns(rows, 160)))
+
+
 RUN = Verb(
     "run",
     "run the controllers against a cluster: a drop-in for kube-controller-manager",
@@ -38,6 +48,7 @@ RUN = Verb(
         Example("steersman run --kubeconfig=… --controllers='*,-ttl'", "all of them but one"),
         Example("steersman run --kubeconfig=… --leader-elect=false", "without waiting for other managers"),
     ),
+    notes=_run_controllers,
 )
 
 # -- up ---------------------------------------------------------------------------------------
@@ -253,7 +264,6 @@ DEMO = Verb(
 
 def _scenarios() -> str:
     from steersman.explore.scenario import catalogue
-    from steersman.manager.verb import columns
 
     rows = [(each.name, each.description) for each in catalogue()]
     return "\n".join(("Scenarios:", "", *columns(rows)))

@@ -161,7 +161,7 @@ async def test_a_manager_answers_each_client_as_it_deserves(
 
 def test_a_manager_without_any_cluster_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    assert cli.main(["run", "--controllers="]) == 1
+    assert cli.main(["run"]) == 1
 
 
 # -- flags ------------------------------------------------------------------------------------
