@@ -41,7 +41,7 @@ def test_every_verb_has_help_of_one_form(verb: Verb, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("verb", ALL, ids=lambda verb: verb.path)
 def test_examples_are_calls_of_the_verb(verb: Verb) -> None:
-    assert all(example.command.startswith(verb.path) for example in verb.examples)
+    assert all(verb.path in example.command for example in verb.examples)
     assert bool(verb.examples) is (verb.name != "version" and not verb.of)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from steersman.api.errors import ApiError, Forbidden, TLSFailed, Unauthorized, Unreachable
+from steersman.api.pem import parse_certificates
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.tls import load_material
 
@@ -36,12 +37,8 @@ def _expired(connection: ClientConfig, now: datetime | None) -> str:
         pem = load_material(connection.tls).cert
     except ConfigError:
         return ""
-    if not pem:
-        return ""
-    from cryptography import x509  # takes longer to import than a request takes
-
     try:
-        certificate = x509.load_pem_x509_certificate(pem)
+        certificate = parse_certificates(pem)[0]
     except ValueError:
         return ""
     now = now or datetime.now(UTC)

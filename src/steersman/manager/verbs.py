@@ -374,7 +374,21 @@ SNAPSHOT = Verb(
     ),
 )
 
+COMPLETION = Verb(
+    "completion",
+    "print a script that completes verbs, flags and their values in a shell",
+    verbs=verbs_of(
+        "completion",
+        Verb("bash", "print the script for bash"),
+        Verb("zsh", "print the script for zsh"),
+        Verb("fish", "print the script for fish"),
+    ),
+    examples=(
+        Example("source <(steersman completion bash)", "in ~/.bashrc; the same with zsh in ~/.zshrc"),
+        Example("steersman completion fish | source", "in ~/.config/fish/config.fish"),
+    ),
+)
 VERSION = Verb("version", "show the version")
 
-VERBS = (RUN, UP, NODE, WHY, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, VERSION)
+VERBS = (RUN, UP, NODE, WHY, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
 """In the order of the help."""
