@@ -251,7 +251,7 @@ class HttpRequest:
 
     @property
     def certificate(self) -> bytes | None:
-        """The client certificate as DER, already verified by TLS; None if the client sent none."""
+        """The client certificate as DER, not yet verified; None if the client sent none."""
         return self.writer.peer_certificate
 
     async def read(self, limit: int) -> bytes | None:

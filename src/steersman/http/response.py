@@ -92,7 +92,7 @@ class ResponseWriter:
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """The client certificate as DER, already verified by TLS; None if the client sent none."""
+        """The client certificate as DER, not yet verified; None if the client sent none."""
         if self._peer_certificate is None:
             tls = self.transport.get_extra_info("ssl_object") if self.transport is not None else None
             self._peer_certificate = (tls.getpeercert(True) if tls is not None else None,)

@@ -25,11 +25,13 @@ from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.signing_keys import KeySet
 from steersman.client.tls import load_certificate
+from steersman.http.client_certs import ClientCertContexts
 from steersman.http.limits import MAX_WATCHES, Limits
 from steersman.server import admission
 from steersman.server.auth.authentication import Authenticator
 from steersman.server.auth.bootstrap_policy import node_rules
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
+from steersman.server.auth.cert_verify import ClientCAs
 from steersman.server.auth.node_authorizer import NodeAuthorizer
 from steersman.server.auth.node_graph import NodeGraph
 from steersman.server.auth.rbac import RBACAuthorizer, follow
@@ -131,18 +133,20 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         cert, key, signing = (file.read_bytes() for file in files)
         return cls(CertificateAuthority(CertificatePair(cert, key), now), KeySet.load(signing), now)
 
-    def tls(self, addresses: Iterable[str] = ("127.0.0.1", "::1", SERVICE_ADDRESS)) -> ssl.SSLContext:
-        """The TLS context of the server: client certificates are optional, but must be signed by our authority."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
-        context.load_verify_locations(cadata=self.authority.pair.cert.decode())
-        # differs: upstream answers a client certificate of an unknown authority with 401; here the TLS
-        # handshake fails.
-        context.verify_mode = ssl.CERT_OPTIONAL
+    def tls(self, addresses: Iterable[str] = ("127.0.0.1", "::1", SERVICE_ADDRESS)) -> ClientCertContexts:
+        """The TLS contexts of the server. Client certificates are optional; the authenticator verifies them."""
         pair = self.authority.serving(_HOSTS, addresses)
-        load_certificate(context, pair.cert, pair.key)
-        return context
+
+        def make() -> ssl.SSLContext:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            context.set_alpn_protocols(["http/1.1"])
+            # Tells clients which of their certificates to send.
+            context.load_verify_locations(cadata=self.authority.pair.cert.decode())
+            load_certificate(context, pair.cert, pair.key)
+            return context
+
+        return ClientCertContexts(make)
 
     def authenticator(self, server: Server, tokens: dict[str, User] | None = None) -> Authenticator:
         """The authenticator of this control plane; ``tokens`` are static bearer tokens."""
@@ -157,7 +161,12 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
             )
 
         return Authenticator(
-            objects_of(server), keys=self.keys, issuers=(self.issuer,), tokens=tokens, used=note_use
+            objects_of(server),
+            keys=self.keys,
+            issuers=(self.issuer,),
+            tokens=tokens,
+            used=note_use,
+            client_cas=ClientCAs(self.authority.pair.cert),
         )
 
     async def serve(

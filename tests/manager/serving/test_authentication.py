@@ -20,10 +20,10 @@ from steersman.manager.serving.ca_bundles import (
     RequestHeaderConfig,
     RequestHeaderNames,
 )
-from steersman.manager.serving.cert_verify import authorities
 from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.reviews import subject
 from steersman.server.auth.ca import CertificateAuthority
+from steersman.server.auth.cert_verify import authorities
 from steersman.server.auth.users import ANONYMOUS, User
 
 

@@ -13,13 +13,14 @@ import pytest
 from cryptography import x509
 
 from steersman.api.clock import RealClock
+from steersman.http.client_certs import MAX_TRUSTED
 from steersman.manager.flags import UsageError
 from steersman.manager.serving import ciphers as suites
 from steersman.manager.serving import serving_certs
 from steersman.manager.serving.authentication import Authenticator
-from steersman.manager.serving.cert_verify import authorities
-from steersman.manager.serving.tls import MAX_TRUSTED, SniCert, TlsContexts
+from steersman.manager.serving.tls import SniCert, TlsContexts
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed
+from steersman.server.auth.cert_verify import authorities
 
 
 def now() -> datetime:

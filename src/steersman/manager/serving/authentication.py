@@ -19,9 +19,9 @@ from steersman.api.jwt import InvalidCredential, token_digest
 from steersman.client.api import Api
 from steersman.http.head import Headers
 from steersman.manager.serving.ca_bundles import RequestHeaderConfig, RequestHeaderNames
-from steersman.manager.serving.cert_verify import verify
 from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.reviews import TOKENS, review, reviewed_user
+from steersman.server.auth.cert_verify import verify
 from steersman.server.auth.users import ANONYMOUS, User, authenticated
 from steersman.server.auth.x509 import certificate_user
 

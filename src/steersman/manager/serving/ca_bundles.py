@@ -20,8 +20,8 @@ from steersman.api.kinds.config import CONFIGMAPS, ConfigMap
 from steersman.client.api import Api, EventType
 from steersman.client.tls import file_versions
 from steersman.manager.flags import UsageError
-from steersman.manager.serving.cert_verify import authorities
 from steersman.runtime.backoff import Backoff
+from steersman.server.auth.cert_verify import authorities
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

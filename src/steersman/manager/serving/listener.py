@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from steersman.api.clock import Clock
 from steersman.api.errors import ApiError
 from steersman.api.jwt import InvalidCredential
+from steersman.http.client_certs import secured
 from steersman.http.connection import HttpServer
 from steersman.http.head import MalformedRequest, http_date
 from steersman.http.limits import Limits
@@ -21,7 +22,6 @@ from steersman.http.target import parse_target, wants_pretty
 from steersman.manager.flags import UsageError
 from steersman.manager.serving.authentication import Authenticator, Credentials
 from steersman.manager.serving.authorization import Authorizer
-from steersman.manager.serving.client_certs import secured
 from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.responses import (
     UNAUTHORIZED,

@@ -9,12 +9,9 @@ from typing import NamedTuple
 
 from steersman.api.pem import parse_certificates
 from steersman.client.tls import load_certificate
-from steersman.manager.serving.client_certs import PeerCertificates
+from steersman.http.client_certs import MAX_TRUSTED, PeerCertificates
 from steersman.manager.serving.serving_certs import CertSource
 from steersman.server.auth.ca import CertificatePair
-
-MAX_TRUSTED = 64
-"""Client certificates a context may come to trust before it is replaced: their number is unbounded."""
 
 
 class SniCert(NamedTuple):

@@ -6,7 +6,7 @@ protocol of `lookup`, and the time is a parameter.
 =====================  ==============================================================================
 users                  `User`, and the user and group names upstream reserves
 authentication         `Authenticator`: the user of a request's credentials
-x509                   users of client certificates
+x509, cert_verify      users of client certificates, and their verification
 bootstrap_tokens       users of bootstrap tokens
 service_accounts       users of ServiceAccount tokens
 impersonation          requests that are carried out as another user

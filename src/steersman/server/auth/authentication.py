@@ -17,6 +17,7 @@ from steersman.api.jwt import InvalidCredential, Verifier, token_digest
 from steersman.api.signing_keys import KeySet, base64url_decode
 from steersman.server.auth.attributes import quoted
 from steersman.server.auth.bootstrap_tokens import bootstrap_token_user
+from steersman.server.auth.cert_verify import ClientCAs
 from steersman.server.auth.lookup import ObjectGetter
 from steersman.server.auth.service_accounts import LEGACY_ISSUER, LegacyUse, legacy_token_user, token_user
 from steersman.server.auth.users import ANONYMOUS, User, authenticated
@@ -38,7 +39,9 @@ class Credentials(msgspec.Struct, frozen=True):
     authorization: str = ""
     """The Authorization header."""
     certificate: bytes | None = None
-    """The client certificate as DER, verified by the TLS handshake."""
+    """The client certificate as DER, of which the client has the private key."""
+    intermediates: tuple[bytes, ...] = ()
+    """The other certificates that the client sent."""
     protocols: tuple[str, ...] = ()
     """The Sec-WebSocket-Protocol headers of a WebSocket request: browsers cannot set an Authorization header."""
 
@@ -66,15 +69,18 @@ class Authenticator:
         tokens: Mapping[str, User] | None = None,
         anonymous: bool = True,
         used: Callable[[LegacyUse], None] = lambda use: None,
+        client_cas: ClientCAs | None = None,
     ) -> None:
         """``audiences`` are those of the server, by default its issuers; ``tokens`` are static bearer tokens.
 
-        ``used`` is called when a legacy token is used for the first time in a day.
+        ``used`` is called when a legacy token is used for the first time in a day. ``client_cas`` verifies client
+        certificates, unless TLS has verified them.
         """
         self.audiences = tuple(audiences) or tuple(issuers)
         self._objects = objects
         self._anonymous = anonymous
         self._used = used
+        self._client_cas = client_cas
         # By digest: the lookup leaks nothing by its timing, and tokens are not kept in clear text.
         self._static = {token_digest(token): user for token, user in (tokens or {}).items()}
         self._verifier = Verifier(keys, (LEGACY_ISSUER, *issuers))
@@ -95,6 +101,8 @@ class Authenticator:
         warnings: tuple[str, ...] = ()
         if credentials.certificate is not None:
             try:
+                if self._client_cas is not None:
+                    self._client_cas.check((credentials.certificate, *credentials.intermediates), now)
                 user = certificate_user(credentials.certificate)
             except InvalidCredential as error:
                 errors += error.errors

@@ -1,6 +1,6 @@
 """Client certificates: the user is the common name, the groups are the organizations.
 
-The TLS handshake has verified that a trusted authority signed it and that it has not expired.
+`cert_verify` verifies that a trusted authority signed it and that it has not expired.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
 from steersman.api.errors import ApiError, NotFound, ServerError
+from steersman.http.client_certs import ClientCertContexts, PeerCertificates, secured
 from steersman.http.connection import HttpServer
 from steersman.http.head import MalformedRequest, http_date
 from steersman.http.limits import MAX_WATCHES, Limits
@@ -75,7 +75,7 @@ async def serve(
     server: Server,
     *,
     openid: Mapping[str, OpenIDDocument] | None = None,
-    tls: ssl.SSLContext | None = None,
+    tls: ClientCertContexts | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
     durable: Callable[[], Awaitable[None]] | None = None,
@@ -110,6 +110,7 @@ class ApiServer:
 
     def __init__(self, state: AppState, host: str, *, secure: bool, limits: Limits = Limits()) -> None:
         self.state = state
+        self._peers: PeerCertificates | None = None
         self.host = host
         self.port = 0
         self._secure = secure
@@ -123,11 +124,12 @@ class ApiServer:
         """The URL for clients."""
         return f"{'https' if self._secure else 'http'}://{self.state.address}"
 
-    async def open(self, port: int, tls: ssl.SSLContext | None) -> None:
+    async def open(self, port: int, tls: ClientCertContexts | None) -> None:
         """Begins to listen."""
         loop = asyncio.get_running_loop()
         if tls is not None:
-            self._http.secure(tls)
+            self._peers = tls.peers
+            self._http.secure(tls.listening())
         self._listener = await loop.create_server(
             self._http, self.host, port, backlog=1024, reuse_address=True
         )
@@ -237,9 +239,14 @@ class ApiServer:
         authenticator = self.state.server.authenticator
         assert authenticator is not None, "a server needs an authenticator to be served"
         headers = http.headers
+        certificate: bytes | None = http.certificate
+        others: tuple[bytes, ...] = ()
+        if certificate is not None and self._peers is not None and (tls := secured(http.transport)):
+            others = self._peers.of(tls)[1:]
         credentials = Credentials(
             headers.get("Authorization", ""),
-            http.certificate,
+            certificate,
+            others,
             tuple(headers.getall("Sec-WebSocket-Protocol", ())),
         )
         found = authenticator.authenticate(credentials, self.state.server.clock.now())

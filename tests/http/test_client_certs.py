@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.manager.serving.client_certs import certificates
+from steersman.http.client_certs import certificates
 
 
 def sized(data: bytes, width: int = 3) -> bytes:

@@ -3,7 +3,7 @@
 A request with an untrusted certificate must be answered with 401, so the handshake has to succeed. OpenSSL aborts it when
 it cannot verify a certificate, and Python has no way to disable that. But Python's message callback sees every handshake
 message before OpenSSL processes it: when the client's certificate arrives, it is stored, and added to the CAs of the
-context. OpenSSL then checks only that the client has the private key; `steersman.manager.serving.cert_verify` verifies the
+context. OpenSSL then checks only that the client has the private key; `steersman.server.auth.cert_verify` verifies the
 chain afterwards. The verification result of such a context must not be used for anything else.
 """
 
@@ -53,6 +53,43 @@ class PeerCertificates:
             self._chains[secured] = chain
             secured.context.load_verify_locations(cadata=chain[0])
             self._on_trust(secured.context)
+
+
+MAX_TRUSTED = 64
+"""Client certificates a context may come to trust before it is replaced: their number is unbounded."""
+
+
+class ClientCertContexts:
+    """Contexts that request client certificates, each replaced once it trusts many of them."""
+
+    def __init__(self, make: Callable[[], ssl.SSLContext]) -> None:
+        """``make`` makes a context with the server's certificate."""
+        self._make = make
+        self._trusted = 0
+        self.peers = PeerCertificates(self._on_trust)
+        self._current = self._new()
+
+    def listening(self) -> ssl.SSLContext:
+        """The context to listen with. It replaces itself for each connection."""
+        context = self._new()
+        context.sni_callback = self._select
+        return context
+
+    def _select(self, secured: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        if self._trusted >= MAX_TRUSTED:
+            self._current, self._trusted = self._new(), 0
+        secured.context = self._current
+
+    def _on_trust(self, context: ssl.SSLContext) -> None:
+        self._trusted += context is self._current
+
+    def _new(self) -> ssl.SSLContext:
+        context = self._make()
+        # A resumed session carries no certificates, and its context may be gone.
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
+        self.peers.request(context)
+        return context
 
 
 def certificates(message: bytes, *, modern: bool) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from steersman.api.jwt import InvalidCredential
-from steersman.manager.serving.cert_verify import authorities, verify
+from steersman.server.auth.cert_verify import authorities, verify
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.jwt import InvalidCredential
 from steersman.api.pem import parse_certificates
 
@@ -14,6 +15,36 @@ if TYPE_CHECKING:
 
 MAX_INTERMEDIATES = 8
 """Intermediate certificates of a chain that are considered."""
+
+
+RECHECKED = timedelta(minutes=1)
+"""The time after which a certificate is verified again, for it may have expired."""
+
+
+class ClientCAs:
+    """Verifies the client certificates of a server. Results are cached: a client sends many requests."""
+
+    def __init__(self, pem: bytes) -> None:
+        self._pem = pem
+        self._roots: tuple[Certificate, ...] = ()
+        self._known: BoundedCache[tuple[bytes, ...], tuple[datetime, InvalidCredential | None]] = (
+            BoundedCache(1024, 4 * 1024 * 1024)
+        )
+
+    def check(self, chain: tuple[bytes, ...], now: datetime) -> None:
+        """Verify a chain, the client's own certificate first. Raises `InvalidCredential`."""
+        known = self._known.get(chain)
+        if known is None or not known[0] <= now < known[0] + RECHECKED:
+            self._roots = self._roots or authorities(self._pem)
+            error = None
+            try:
+                verify(chain, self._roots, now)
+            except InvalidCredential as refused:
+                error = refused
+            known = (now, error)
+            self._known.put(chain, known, sum(map(len, chain)))
+        if known[1] is not None:
+            raise InvalidCredential(*known[1].errors)
 
 
 def authorities(pem: bytes) -> tuple[Certificate, ...]:
