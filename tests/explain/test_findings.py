@@ -30,7 +30,7 @@ def found(document: dict[str, Any], *others: dict[str, Any], rounds: Any = None)
             "0/3 nodes are available: 1 Insufficient memory, 2 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }. "
             "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
             "resources",
-            "no node of 3 fits: 1 have too little memory, 2 have a taint that the pod does not tolerate "
+            "no node of 3 fits: 1 has too little memory, 2 have a taint that the pod does not tolerate "
             "(node-role.kubernetes.io/control-plane:)",
         ),
         (
@@ -134,7 +134,7 @@ def test_the_trace_tells_of_failed_rounds_stale_caches_and_fights() -> None:
         ],
         "fights": [
             {
-                "resource": "deployments.apps",
+                "kind": "Deployment",
                 "namespace": "a",
                 "name": "web",
                 "actors": ["hpa", "another client"],
@@ -206,3 +206,151 @@ def test_words() -> None:
     assert some(["a", "b", "c", "d"]) == "a, b, c and 1 more"
     assert brief("a\n b. ") == "a b"
     assert len(brief("x" * 999)) == 300
+
+
+def autoscaler(
+    conditions: list[dict[str, str]], spec: dict[str, Any] | None = None, **status: Any
+) -> dict[str, Any]:
+    return {
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "a"},
+        "spec": {"minReplicas": 1, "maxReplicas": 5, **(spec or {})},
+        "status": {"conditions": conditions, "currentReplicas": 3, "desiredReplicas": 3, **status},
+    }
+
+
+ABLE = {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale"}
+ACTIVE = {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}
+UTILIZATION = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "cause", "next_"),
+    [
+        (
+            autoscaler(
+                [{**ABLE, "reason": "ScaleDownStabilized"}, ACTIVE], lastScaleTime="2026-01-02T11:58:00Z"
+            ),
+            "stabilization",
+            "fewer replicas are needed, but a recommendation of the last 300 s asked for more (stabilization window)",
+            "it scales at 12:03:00 (in 3 min) at the latest",
+        ),
+        (
+            autoscaler(
+                [ABLE, ACTIVE, {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}]
+            ),
+            "bound",
+            "it is at its maxReplicas of 5, and its metrics ask for more",
+            "",
+        ),
+        (
+            autoscaler(
+                [ABLE, ACTIVE],
+                {"metrics": [UTILIZATION]},
+                currentMetrics=[{"resource": {"current": {"averageUtilization": 53}}}],
+            ),
+            "tolerance",
+            "the utilization of 53% is within the tolerance of 10% around its target of 50%",
+            "it looks again every 15 s",
+        ),
+        (
+            autoscaler(
+                [
+                    {
+                        "type": "AbleToScale",
+                        "status": "False",
+                        "reason": "FailedGetScale",
+                        "message": "not found",
+                    }
+                ]
+            ),
+            "no-target",
+            "its target None None cannot be read: not found",
+            "it looks again every 15 s",
+        ),
+    ],
+)
+def test_an_autoscaler_says_why_it_does_not_scale(
+    document: dict[str, Any], code: str, cause: str, next_: str
+) -> None:
+    (one,) = found(document)
+    assert (one.code, one.cause, one.next) == (code, cause, next_)
+
+
+def lease(renewed: str, holder: str = "master-1") -> dict[str, Any]:
+    meta = {"name": "kube-controller-manager", "namespace": "kube-system"}
+    spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
+    return {"kind": "Lease", "metadata": meta, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("leases", "cause"),
+    [
+        ([], "no controller manager holds the lease kube-system/kube-controller-manager"),
+        (
+            [lease("2026-01-02T11:50:00.000000Z")],
+            "no controller manager leads, and master-1 renewed its lease 10 min ago",
+        ),
+        (
+            [lease("2026-01-02T11:59:58.000000Z")],
+            "though master-1 leads: the controller is off, or it is refused",
+        ),
+    ],
+)
+def test_a_spec_that_no_controller_looks_at_names_the_leader(
+    leases: list[dict[str, Any]], cause: str
+) -> None:
+    meta = {"name": "web", "namespace": "a", "generation": 2, "creationTimestamp": "2026-01-02T11:00:00Z"}
+    document = {"kind": "StatefulSet", "metadata": meta, "spec": {}, "status": {"observedGeneration": 1}}
+    (one,) = found(document, *leases)
+    assert one.code == "not-observed"
+    assert cause in one.cause
+
+
+@pytest.mark.parametrize(
+    ("document", "cause"),
+    [
+        (
+            {"kind": "Job", "spec": {"backoffLimit": 6}, "status": {"failed": 2}},
+            "2 pods failed, and the next comes after a back-off of 20 s",
+        ),
+        (
+            {"kind": "CronJob", "spec": {"suspend": True}},
+            "it is suspended (spec.suspend), so no Job is created at its times",
+        ),
+        (
+            {
+                "kind": "Deployment",
+                "spec": {"replicas": 2, "minReadySeconds": 30},
+                "status": {"readyReplicas": 2},
+            },
+            "2 pods must stay ready for 30 s (minReadySeconds) to be available",
+        ),
+        (
+            {"kind": "PersistentVolumeClaim", "spec": {"volumeName": "v"}, "status": {"phase": "Lost"}},
+            "its PersistentVolume v does not exist any more",
+        ),
+        (
+            {"kind": "PersistentVolumeClaim", "spec": {}},
+            "it names no StorageClass, and no class is the default one",
+        ),
+        (
+            {"kind": "Service", "spec": {"type": "LoadBalancer"}},
+            "no cloud provider has picked it up, so it gets no external address",
+        ),
+        (
+            {
+                "kind": "Node",
+                "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no network"}]},
+            },
+            "its kubelet reports that it is not ready: no network",
+        ),
+        (
+            {"kind": "Deployment", "spec": {"replicas": 0}},
+            "it is scaled to 0 replicas",
+        ),
+    ],
+)
+def test_a_row_of_situations(document: dict[str, Any], cause: str) -> None:
+    meta = {"name": "x", "namespace": "a", "uid": "u", "creationTimestamp": "2026-01-02T11:00:00Z"}
+    assert cause in [each.cause for each in found({"metadata": meta, **document})]

@@ -49,9 +49,9 @@ def place(cluster: Cluster) -> Place:
     return Place(cluster.client, NAMESPACE, NODE, wait)
 
 
-def why(cluster: Cluster, subject: str, **options: bool) -> Explanation:
+def why(cluster: Cluster, subject: str) -> Explanation:
     kind, name = parse_subject([subject.format(ns=NAMESPACE, node=NODE)])
-    return cluster.run(ask(cluster.client, Question(kind, name, NAMESPACE), cluster.now, **options))
+    return cluster.run(ask(cluster.client, Question(kind, name, NAMESPACE), cluster.now))
 
 
 @pytest.mark.parametrize("stuck", STUCK, ids=lambda each: each.name)
@@ -195,3 +195,14 @@ def test_the_guide_lists_every_situation_with_its_source() -> None:
     for each in STUCK:
         assert each.question.replace("<unknown>", "`<unknown>`") in guide
         assert all(part in guide for part in each.source.split("; "))
+
+
+def test_a_healthy_pod_is_well_whatever_is_wrong_with_its_owner(cluster: Cluster) -> None:
+    stage = next(each.stage for each in STUCK if each.name == "quota_used_up")
+    cluster.run(stage(place(cluster)))  # type: ignore[arg-type]
+    cluster.advance(seconds=30)
+    (pod,) = cluster.list("Pod", NAMESPACE)
+    told = why(cluster, f"pod/{pod.metadata.name}")
+    assert told.well
+    assert told.first == f"Pod shop/{pod.metadata.name} wants to run and be ready: Running, ready."
+    assert "ResourceQuota small is used up" in text(told), "it is mentioned, though"

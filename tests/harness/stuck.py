@@ -267,7 +267,7 @@ async def service_account_missing(place: Place) -> None:
     "Why is my pod Pending: 0/3 nodes are available, Insufficient cpu?",
     "Kubernetes Error Guide: '0/3 nodes are available: Insufficient cpu' (devopsaitoolkit.com)",
     "deployment/web",
-    r"Pod web-\w+-\w+: no node of \d+ fits: .*\d+ have too little cpu.*\.",
+    r"Pod web-\w+-\w+: no node of \d+ fits: .*\d+ ha(ve|s) too little cpu.*\.",
 )
 async def insufficient_cpu(place: Place) -> None:
     await place.create(deployment(template(container={"resources": {"requests": {"cpu": "1000"}}})))
@@ -277,7 +277,7 @@ async def insufficient_cpu(place: Place) -> None:
     "Why is my pod Pending: node(s) had untolerated taint?",
     "kubernetes/kubernetes#116133; kubernetes/kubernetes#127380",
     "deployment/web",
-    r"Pod web-\w+-\w+: no node of \d+ fits: .*1 have? a taint that the pod does not tolerate \(.*dedicated=gpu:NoSchedule.*\).*\.",
+    r"Pod web-\w+-\w+: no node of \d+ fits: .*\d+ ha(ve|s) a taint that the pod does not tolerate \(.*dedicated=gpu:NoSchedule.*\).*\.",
 )
 async def untolerated_taint(place: Place) -> None:
     taint = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
@@ -289,7 +289,7 @@ async def untolerated_taint(place: Place) -> None:
     "Why is my pod Pending although all nodes are idle?",
     "Why Is Your Kubernetes Pod Stuck in Pending? (koti.dev)",
     "deployment/web",
-    r"Pod web-\w+-\w+: no node of \d+ fits: .*\d+ do not match its nodeSelector or node affinity.*\.",
+    r"Pod web-\w+-\w+: no node of \d+ fits: .*\d+ do(es)? not match its nodeSelector or node affinity.*\.",
 )
 async def node_selector(place: Place) -> None:
     await place.create(deployment(template(nodeSelector={"disktype": "ssd"})))

@@ -40,15 +40,16 @@ def parse_subject(words: Sequence[str]) -> tuple[str, str]:
 
 
 async def ask(
-    api: Api, question: Question, now: datetime, *, decisions: bool = True, rounds: bool = True
+    api: Api, question: Question, now: datetime, *, decisions: bool = True, trace: Api | None = None
 ) -> Explanation:
     """Explain an object with get and list only. Raises `UnknownKind`, `NotFound` or another `ApiError`.
 
-    ``decisions``: ask the controllers, too. ``rounds``: use the trace of a steersman that serves the API.
+    ``decisions``: ask the controllers, too. ``trace`` is where a manager serves its trace; by default the API server, which has
+    one if it is steersman's.
     """
     kind = await find_kind(api, question.kind)
     target = Target(kind, question.namespace if kind.namespaced else "", question.name)
-    document, snapshot = await collect(api, target, now, rounds=rounds)
+    document, snapshot = await collect(api, target, now, trace)
     told = explain(snapshot, document)
     if not decisions:
         return told

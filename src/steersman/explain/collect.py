@@ -41,6 +41,8 @@ KINDS = (
 )
 LEASES = _kind("coordination.k8s.io", "v1", "Lease", "leases")
 MANAGER = "kube-controller-manager"
+MAX_ROUNDS = 300
+"""Rounds of the namespace that are read."""
 SHORT_NAMES = {
     "po": "Pod",
     "deploy": "Deployment",
@@ -93,11 +95,12 @@ async def find_kind(api: Api, word: str) -> Kind[dict[str, Any]]:
 
 
 async def collect(
-    api: Api, target: Target, now: datetime, *, rounds: bool = True
+    api: Api, target: Target, now: datetime, trace: Api | None = None
 ) -> tuple[Document, Snapshot]:
     """The object to explain and its snapshot. Raises `NotFound`, or the error of reading the object itself.
 
-    ``rounds``: ask for the trace of a steersman that serves this API, too; its clock counts then.
+    ``trace`` is where a manager serves its trace, and has to have one; by default the API server is asked whether it has one. The
+    clock of the trace counts, if there is one.
     """
     document = await api.get(target.kind, target.namespace, target.name)
     document["kind"] = target.kind.name
@@ -113,10 +116,10 @@ async def collect(
     if namespace:
         documents += await _one(api, KINDS_BY_NAME["Namespace"], "", namespace, unread)
     documents.append(document)
-    trace = await _trace(api, target) if rounds else None
-    if trace is not None:
-        now = trace["now"]
-    return document, Snapshot(now, documents, unread, trace)
+    rounds = await _rounds(api if trace is None else trace, target, unread if trace is not None else {})
+    if rounds is not None:
+        now = rounds["now"]
+    return document, Snapshot(now, documents, unread, rounds)
 
 
 KINDS_BY_NAME = {kind.name: kind for kind in KINDS}
@@ -169,17 +172,21 @@ async def _one(
     return (found,)
 
 
-async def _trace(api: Api, target: Target) -> dict[str, Any] | None:
-    """The rounds about the object, of a steersman that serves the API; None of any other server."""
-    query = {"namespace": target.namespace, "name": target.name, "limit": "200"}
+async def _rounds(api: Api, target: Target, unread: dict[str, str]) -> dict[str, Any] | None:
+    """The rounds about the object and those of its namespace, of a server that is steersman's; None of any other."""
+    about = {"namespace": target.namespace, "name": target.name, "kind": target.kind.name, "limit": "50"}
+    around = {"namespace": target.namespace, "limit": str(MAX_ROUNDS), "include": "rounds"}
     try:
-        answer = await api.document(f"/debug/rounds?{urlencode(query)}")
-    except (ApiError, NotImplementedError):
+        answer = await api.document(f"/debug/rounds?{urlencode(about)}")
+        others = await api.document(f"/debug/rounds?{urlencode(around)}")
+    except ApiError as error:
+        unread["the trace"] = error.message
         return None
-    if not isinstance(answer, dict) or "rounds" not in answer:
+    except NotImplementedError:
         return None
     try:
-        answer["now"] = datetime.fromisoformat(str(answer["now"]))
-    except (KeyError, ValueError):
+        now = datetime.fromisoformat(str(answer["now"]))
+        rounds = {each["number"]: each for each in (*others["rounds"], *answer["rounds"])}
+    except (KeyError, TypeError, ValueError):
         return None
-    return answer
+    return {**answer, "now": now, "rounds": [rounds[number] for number in sorted(rounds)]}

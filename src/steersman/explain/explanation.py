@@ -29,6 +29,9 @@ def explain(snapshot: Snapshot, document: Document) -> Explanation:
         # What is wrong with an owner only matters where nothing deeper is.
         found += [replace(one, depth=-depth) for one in findings(case)]
     target = tree[0]
+    if target.well:
+        # What is wrong with the owner of a healthy object is worth knowing, and no more.
+        found = [replace(each, weight=Weight.NOTE) if each.depth < 0 else each for each in found]
     ranked = rank(found)
     blocked = any(each.weight > Weight.NOTE for each in ranked)
     return Explanation(

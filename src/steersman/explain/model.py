@@ -119,7 +119,7 @@ class Explanation(msgspec.Struct, frozen=True):
     @property
     def first(self) -> str:
         """The sentence that answers the question."""
-        return self.findings[0].sentence if self.findings else self.summary
+        return self.findings[0].sentence if self.findings and not self.well else self.summary
 
 
 class Snapshot:

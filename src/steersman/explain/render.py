@@ -32,13 +32,14 @@ def text(explanation: Explanation, paint: Paint = lambda words, colour: words) -
 def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
     yield paint(told.summary, BOLD)
     yield ""
-    if not told.findings:
-        yield paint(
-            "All is as it should be." if told.well else "No cause is known.", GREEN if told.well else YELLOW
-        )
+    rest = told.findings
+    if told.well:
+        yield paint("All is as it should be.", GREEN)
+    elif not rest:
+        yield paint("No cause is known.", YELLOW)
     else:
-        yield from _finding(told.findings[0], paint)
-    rest = told.findings[1:]
+        yield from _finding(rest[0], paint)
+        rest = rest[1:]
     if rest:
         yield ""
         yield paint("Also:", BOLD)

@@ -328,6 +328,14 @@ WHY = Verb(
         flag("output", choice("text", "json", "yaml"), "text", "Format of the output.", "o"),
         flag("watch", BOOL, False, "Look again every 2 s, and show what has changed.", "w"),
         flag("no-decisions", BOOL, False, "Do not ask the controllers what they would do."),
+        flag(
+            "trace-url",
+            STRING,
+            "",
+            "Secure port of a `steersman run`, such as https://127.0.0.1:10257, whose trace to use. By default that of the API "
+            "server, if it is `steersman up`.",
+        ),
+        flag("trace-ca", FILE, "", "CA of that port. By default that of the cluster."),
     ),
     examples=(
         Example("steersman why deployment/web", "why it has 0/3 replicas"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from steersman.api.errors import ApiError, NotFound, Unreachable
-from steersman.client.config import ClientConfig, ConfigError
+from steersman.client.config import ClientConfig, ConfigError, Pem
 from steersman.client.http import HttpApi
 from steersman.explain.asking import Question, ask, parse_subject
 from steersman.explain.collect import UnknownKind
@@ -43,10 +45,14 @@ def main(given: Given) -> int:
 async def _answer(connection: ClientConfig, question: Question, given: Given) -> int:
     form, paint = given.values["output"], output.paint_for_stdout()
     shown = ""
-    async with HttpApi(connection, qps=0) as api:
+    async with AsyncExitStack() as stack:
+        api, trace = await stack.enter_async_context(HttpApi(connection, qps=0)), None
+        if given.values["trace-url"]:
+            trace = await stack.enter_async_context(HttpApi(_trace_connection(connection, given), qps=0))
         while True:
             try:
-                told = await ask(api, question, datetime.now(UTC), decisions=not given.values["no-decisions"])
+                asked = not given.values["no-decisions"]
+                told = await ask(api, question, datetime.now(UTC), decisions=asked, trace=trace)
             except NotFound:
                 print(f"Error: there is no {question}", file=sys.stderr)
                 return 1
@@ -64,6 +70,15 @@ async def _answer(connection: ClientConfig, question: Question, given: Given) ->
                 shown = page
                 print(f"{CLEAR if sys.stdout.isatty() and form == 'text' else ''}{page}", flush=True)
             await asyncio.sleep(INTERVAL)
+
+
+def _trace_connection(connection: ClientConfig, given: Given) -> ClientConfig:
+    """The connection to a manager's secure port, with the credentials of the kubeconfig. Raises `UsageError`."""
+    url, path = given.values["trace-url"], given.values["trace-ca"]
+    if not url.startswith("https://"):
+        raise UsageError(f"--trace-url must begin with https://, but got {url!r}")
+    ca = Pem(path=path) if path else connection.tls.ca
+    return replace(connection, server=url.rstrip("/"), tls=replace(connection.tls, ca=ca))
 
 
 def _page(told: Explanation, form: str, paint: output.Paint) -> str:

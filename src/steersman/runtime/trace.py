@@ -140,6 +140,10 @@ class Trace:
         for listener in self.listeners:
             listener(self.last, round_)
 
+    def recent(self, controller: str) -> list[Numbered]:
+        """The last rounds of a controller without a gap, oldest first."""
+        return list(self._rings.get(controller, ()))
+
     def numbered(self, controller: str | None = None, after: int = 0) -> list[Numbered]:
         """The rounds with a number above ``after``, oldest first; of one controller, or of all."""
         rings = list(self._rings.values()) if controller is None else [self._rings.get(controller, deque())]

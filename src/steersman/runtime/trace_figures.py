@@ -66,6 +66,7 @@ class Fight(msgspec.Struct, frozen=True):
     """An object that two actors keep changing in turns."""
 
     resource: str
+    kind: str
     namespace: str
     name: str
     actors: tuple[str, str]
@@ -123,23 +124,23 @@ def fights(rounds: Iterable[Numbered], now: datetime, writer: Callable[[Event], 
     ``writer`` gives the number of our round that caused an event; 0 means that another client did. Status writes are
     left out: a controller that reports what another one changes is no fight.
     """
-    turns: dict[tuple[str, Key], dict[str, tuple[datetime, str]]] = {}
+    turns: dict[tuple[str, str, Key], dict[str, tuple[datetime, str]]] = {}
     for _, round_ in rounds:
         if now - round_.started > FIGHT_WINDOW:
             continue
         for write in round_.writes:
             if write.resource_version and not write.subresource and write.verb in ("update", "patch"):
-                made = turns.setdefault((write.kind.resource, write.key), {})
+                made = turns.setdefault((write.kind.resource, write.kind.name, write.key), {})
                 made[write.resource_version] = (round_.started, round_.controller)
         for event in round_.events:
             if event.type == "changed" and not writer(event):
-                seen = turns.setdefault((event.kind.resource, event.key), {})
+                seen = turns.setdefault((event.kind.resource, event.kind.name, event.key), {})
                 seen.setdefault(event.last, (round_.started, OTHER_CLIENT))
-    found = (_fight(resource, key, written) for (resource, key), written in turns.items())
+    found = (_fight(resource, kind, key, written) for (resource, kind, key), written in turns.items())
     return sorted((each for each in found if each is not None), key=lambda each: -each.turns)
 
 
-def _fight(resource: str, key: Key, written: dict[str, tuple[datetime, str]]) -> Fight | None:
+def _fight(resource: str, kind: str, key: Key, written: dict[str, tuple[datetime, str]]) -> Fight | None:
     """The fight about one object; ``written`` has the time and the actor of its changes, by resourceVersion."""
     if len(written) <= FIGHT_TURNS:
         return None
@@ -151,7 +152,7 @@ def _fight(resource: str, key: Key, written: dict[str, tuple[datetime, str]]) ->
     (one, other), count = max(pairs.items(), key=lambda item: (item[1], item[0]))
     if count < FIGHT_TURNS:
         return None
-    return Fight(resource, key.namespace, key.name, (one, other), count, ordered[0][0], ordered[-1][0])
+    return Fight(resource, kind, key.namespace, key.name, (one, other), count, ordered[0][0], ordered[-1][0])
 
 
 def _revision(version: str) -> tuple[int, str]:

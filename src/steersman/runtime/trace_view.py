@@ -148,7 +148,7 @@ class TraceView:
 
     def _controller(self, runner: ControllerRunner[Any], now: datetime) -> dict[str, Any]:
         name, queue = runner.controller.name, runner.queue
-        rounds = self.trace.numbered(name)
+        rounds = self.trace.recent(name)
         total, failed = self.trace.totals.get(name, (0, 0))
         return {
             "name": name,

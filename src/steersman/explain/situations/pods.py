@@ -192,13 +192,22 @@ def read_predicates(message: str, taints: str = "") -> tuple[str, str, str]:
             found = predicate.pattern.search(reason)
             if found is not None:
                 words = {"n": number, **{k: v.strip() or taints for k, v in found.groupdict().items()}}
-                told.append(predicate.meaning.format(**words))
+                told.append(_agree(predicate.meaning.format(**words)))
                 if not remedy:
                     code, remedy = predicate.code, predicate.remedy.format(**words)
                 break
         else:
             told.append(f"{number} {reason.strip()}")
     return code, f"no node of {total} fits: {', '.join(told)}", remedy
+
+
+_SINGULAR = {"have": "has", "are": "is", "do": "does", "lack": "lacks"}
+
+
+def _agree(clause: str) -> str:
+    """A clause about one node with its verb in the singular."""
+    number, verb, rest = clause.split(" ", 2)
+    return f"{number} {_SINGULAR.get(verb, verb)} {rest}" if number == "1" else clause
 
 
 @situation("Pod")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from steersman.explain.model import Case, Finding, message_of
 from steersman.explain.owners import controller_of_kind
 from steersman.explain.situations.registry import situation
+from steersman.explain.situations.running import CREATORS, next_try
 from steersman.explain.words import brief
 
 RECENT = timedelta(hours=1)
@@ -109,7 +110,7 @@ REFUSALS = (
 )
 
 
-@situation("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job")
+@situation(*CREATORS)
 def refused_create(case: Case) -> Iterator[Finding]:
     """The creation of pods or claims is refused: quota, policy, webhook, missing ServiceAccount …"""
     message = _message(case)
@@ -123,7 +124,7 @@ def refused_create(case: Case) -> Iterator[Finding]:
                 subject=case.ref,
                 cause=refusal.cause(match),
                 controller=controller,
-                next=f"{controller} tries again, with a growing delay",
+                next=f"{controller} tries again{next_try(case) or ', with a growing delay'}",
                 remedy=refusal.remedy,
             )
             return
@@ -132,7 +133,7 @@ def refused_create(case: Case) -> Iterator[Finding]:
         subject=case.ref,
         cause=f"the API server refuses its pods: {brief(message)}",
         controller=controller,
-        next=f"{controller} tries again, with a growing delay",
+        next=f"{controller} tries again{next_try(case) or ', with a growing delay'}",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from steersman.explain.model import Case, Finding, Weight
+from steersman.explain.model import Case, Finding, Ref, Weight
 from steersman.explain.owners import controller_of_kind
 from steersman.explain.situations.registry import situation
 from steersman.explain.words import at, brief, duration, some
@@ -14,6 +14,8 @@ from steersman.explain.words import at, brief, duration, some
 SLOW = timedelta(seconds=10)
 """A spec that no controller has looked at for this long is not looked at."""
 LEASE = "kube-controller-manager"
+CREATORS = ("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job")
+"""Kinds whose controllers create pods."""
 STEERED = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController")
 
 
@@ -68,6 +70,12 @@ def _rounds(case: Case) -> Iterator[Mapping[str, Any]]:
             yield round_
 
 
+def next_try(case: Case) -> str:
+    """When the controller tries again, if the trace tells: `` at 12:00:05 (in 5 s)``."""
+    due = case.time(next(_rounds(case), {}).get("next"))
+    return f" {at(due, case.now)}" if due is not None and due > case.now else ""
+
+
 @situation(
     *STEERED, "Job", "CronJob", "HorizontalPodAutoscaler", "PersistentVolumeClaim", "Namespace", "Service"
 )
@@ -77,15 +85,15 @@ def failing_rounds(case: Case) -> Iterator[Finding]:
     ending = (last or {}).get("ending") or {}
     if last is None or "failure" not in ending or ending.get("code") == 409:
         return
-    due = case.time(last.get("next"))
-    when = f" {at(due, case.now)}" if due is not None and due > case.now else ""
+    if ending.get("code") == 403 and case.ref.kind in CREATORS:
+        # The refusal has a finding of its own.
+        return
     yield Finding(
         code="failing",
         subject=case.ref,
         cause=f"the last round of {last['controller']} failed: {brief(str(ending['failure']))}",
         controller=str(last["controller"]),
-        next=f"it tries again{when}",
-        weight=Weight.CONSEQUENCE if ending.get("code") == 403 else Weight.BLOCKED,
+        next=f"it tries again{next_try(case)}",
     )
 
 
@@ -113,12 +121,7 @@ def own_write_not_seen(case: Case) -> Iterator[Finding]:
 def write_fight(case: Case) -> Iterator[Finding]:
     """Two actors keep undoing each other. Known from the trace only."""
     for fight in (case.snapshot.rounds or {}).get("fights") or ():
-        kind = str(fight.get("resource", "")).partition(".")[0].rstrip("s")
-        if (kind, fight.get("namespace"), fight.get("name")) == (
-            case.ref.kind.lower(),
-            case.ref.namespace,
-            case.ref.name,
-        ):
+        if Ref(fight.get("kind", ""), fight.get("namespace", ""), fight.get("name", "")) == case.ref:
             yield Finding(
                 code="fight",
                 subject=case.ref,
