@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from steersman.api.generated.apiregistration_v1 import APIService, APIServiceSpec
 from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.signing_keys import KeySet
@@ -48,6 +49,33 @@ from steersman.server.storage.store import object_key
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 LEGACY_TOKEN_TRACKING = "kube-apiserver-legacy-service-account-token-tracking"
+EXTENSION_AUTHENTICATION = "extension-apiserver-authentication"
+FRONT_PROXY = "front-proxy-client"
+"""The common name of the certificate that the aggregator shows to extension API servers."""
+_PRIORITIES = {
+    ("", "v1"): (18000, 1),
+    ("apps", "v1"): (17800, 15),
+    ("events.k8s.io", "v1"): (17750, 15),
+    ("authentication.k8s.io", "v1"): (17700, 15),
+    ("authorization.k8s.io", "v1"): (17600, 15),
+    ("autoscaling", "v1"): (17500, 15),
+    ("autoscaling", "v2"): (17500, 30),
+    ("batch", "v1"): (17400, 15),
+    ("certificates.k8s.io", "v1"): (17300, 15),
+    ("networking.k8s.io", "v1"): (17200, 15),
+    ("policy", "v1"): (17100, 15),
+    ("rbac.authorization.k8s.io", "v1"): (17000, 15),
+    ("storage.k8s.io", "v1"): (16800, 15),
+    ("apiextensions.k8s.io", "v1"): (16700, 15),
+    ("admissionregistration.k8s.io", "v1"): (16700, 15),
+    ("scheduling.k8s.io", "v1"): (16600, 15),
+    ("coordination.k8s.io", "v1"): (16500, 15),
+    ("node.k8s.io", "v1"): (16300, 15),
+    ("discovery.k8s.io", "v1"): (16200, 15),
+    ("resource.k8s.io", "v1"): (16200, 21),
+    ("flowcontrol.apiserver.k8s.io", "v1"): (16100, 21),
+}
+"""The priorities of APIServices, of groups and of their versions, as upstream has them."""
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 SERVICE_ADDRESS = str(next(ip_network(admission.CIDR).hosts()))
 """The cluster IP of the Service ``kubernetes``."""
@@ -80,15 +108,51 @@ def bootstrap_server(
     install_roles(server)
     create_bootstrap_objects(server)
     if client_ca:
-        meta = ObjectMeta(name="extension-apiserver-authentication", namespace="kube-system")
+        meta = ObjectMeta(name=EXTENSION_AUTHENTICATION, namespace="kube-system")
         data = {"client-ca-file": client_ca.decode()}
         _create(server, "configmaps", "kube-system", ConfigMap(metadata=meta, data=data))
     # The day since which the use of legacy tokens is recorded; kube-controller-manager removes tokens unused since then.
     meta = ObjectMeta(name=LEGACY_TOKEN_TRACKING, namespace="kube-system")
     since = {"since": f"{server.now():%Y-%m-%d}"}
     _create(server, "configmaps", "kube-system", ConfigMap(metadata=meta, data=since))
+    _create_api_services(server)
     assert server.authorizer is not None
     return server.authorizer
+
+
+def _create_api_services(server: Server) -> None:
+    """Creates the APIServices of the built-in group versions, which clients list to see what is served."""
+    resource = server.registry.find("apiregistration.k8s.io", "v1", "apiservices")
+    for group, version in dict.fromkeys((row.group, row.version) for row in server.registry.rows()):
+        name = f"{version}.{group}"
+        if group == "apiregistration.k8s.io" or server.table(resource).get(name) is not None:
+            continue
+        priority, version_priority = _PRIORITIES.get((group, version), (10000, 10))
+        spec = APIServiceSpec(
+            group=group,
+            version=version,
+            groupPriorityMinimum=priority,
+            versionPriority=version_priority,
+        )
+        meta = ObjectMeta(name=name, labels={"kube-aggregator.kubernetes.io/automanaged": "onstart"})
+        create_as_server(server, resource, "", APIService(metadata=meta, spec=spec))
+
+
+def _publish_front_proxy(server: Server, client_ca: bytes, front_proxy_ca: bytes) -> None:
+    """Publishes how extension API servers recognise this one, and the users it passes on. Each start has a new authority."""
+    data = {
+        "client-ca-file": client_ca.decode(),
+        "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
+        "requestheader-client-ca-file": front_proxy_ca.decode(),
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-uid-headers": '["X-Remote-Uid"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+    }
+    resource = server.registry.find("", "v1", "configmaps")
+    meta = ObjectMeta(name=EXTENSION_AUTHENTICATION, namespace="kube-system")
+    _create(server, "configmaps", "kube-system", ConfigMap(metadata=meta, data=data))
+    server.rewrite(resource, "kube-system", EXTENSION_AUTHENTICATION, lambda old: replace(old, data=data))
 
 
 def _follow_roles(server: Server) -> None:
@@ -188,6 +252,8 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         server.authenticator = self.authenticator(server, tokens)
         server.authorizer = authorizer
         server.token_issuer = TokenIssuer(self.keys, self.issuer, (self.issuer,))
+        front_proxy = CertificateAuthority(self_signed("steersman-front-proxy", self.now()), self.now)
+        _publish_front_proxy(server, self.authority.pair.cert, front_proxy.pair.cert)
         api_server = await serve(
             server,
             tls=self.tls(dict.fromkeys((host, "127.0.0.1", "::1", SERVICE_ADDRESS))),
@@ -196,6 +262,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
             durable=durable,
             limits=limits,
             max_watches=max_watches,
+            front_proxy=lambda: front_proxy.client(FRONT_PROXY, ()),
         )
         api_server.state.openid = openid_documents(self.keys, self.issuer, f"{api_server.url}{JWKS_PATH}")
         return api_server

@@ -183,6 +183,7 @@ class Discovery:
         *,
         metrics: bool = False,
         built_in: Iterable[Resource] | None = None,
+        remote: Iterable[Resource] = (),
     ) -> None:
         rows: dict[str, dict[str, list[Resource]]] = {}
         for row in resources() if built_in is None else built_in:
@@ -194,6 +195,17 @@ class Discovery:
         self._add(custom)
         if metrics:
             self._groups["metrics.k8s.io"] = (_GroupVersion("v1beta1", METRICS_RESOURCES, {}, False),)
+        self._add_remote(remote)
+
+    def _add_remote(self, remote: Iterable[Resource]) -> None:
+        """Adds the resources of aggregated servers, in place of what is served here at the same version."""
+        rows: dict[tuple[str, str], list[Resource]] = {}
+        for row in remote:
+            rows.setdefault((row.group, row.version), []).append(row)
+        for (group, version), found in rows.items():
+            others = (each for each in self._groups.get(group, ()) if each.name != version)
+            made = (*others, _GroupVersion(version, tuple(found), {}, True))
+            self._groups[group] = tuple(sorted(made, key=lambda each: version_order(each.name)))
 
     def _add(self, custom: Iterable[CustomResource]) -> None:
         """Adds custom resources after the built-in ones, sorted."""

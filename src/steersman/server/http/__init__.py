@@ -10,6 +10,7 @@ watch watch_registry               watches, as streams of JSON lines; bookmarks 
 nonresource discovery_cache        discovery, OpenAPI, version, health
 responses encoding                 objects, lists, tables and errors, as JSON or YAML
 webhook_client                     calls to webhooks
+aggregator                         requests that other API servers answer
 metrics                            ``/metrics``
 =================================  ====================================================================
 

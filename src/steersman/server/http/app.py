@@ -20,6 +20,7 @@ from steersman.http.target import Query, first, parse_target
 from steersman.server import status_errors
 from steersman.server.auth.attributes import Attributes, authorize
 from steersman.server.auth.authentication import Credentials
+from steersman.server.auth.ca import CertificatePair
 from steersman.server.auth.impersonation import impersonate, requested_user
 from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import ANONYMOUS, User, node_identity
@@ -54,6 +55,7 @@ from steersman.server.registry.resources import Resource
 from steersman.server.rest.restart import restartable
 from steersman.server.rest.subresources import KUBELET_SUBRESOURCES
 from steersman.server.server import Server
+from steersman.server.storage.watch import Commit, Selection
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +69,8 @@ _METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 _CACHE_CONTROL = "no-cache, private"
 _GRACE = 5.0
 """Seconds that requests under way are given when the server closes."""
+_AGGREGATED = ("apiservices.apiregistration.k8s.io", "services")
+"""The tables that say where aggregated API servers are."""
 _CUSTOM_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _CUSTOM_SUBRESOURCE_VERBS = ("get", "patch", "update")
 
@@ -81,11 +85,13 @@ async def serve(
     durable: Callable[[], Awaitable[None]] | None = None,
     limits: Limits = Limits(),
     max_watches: int = MAX_WATCHES,
+    front_proxy: Callable[[], CertificatePair] | None = None,
 ) -> ApiServer:
     """Listens and serves until closed. Port 0 is any free port.
 
     The server must have an authenticator. Without an authorizer every request is allowed. ``durable`` is awaited
-    before a write is acknowledged. ``max_watches`` is how many watches may be open at once.
+    before a write is acknowledged. ``max_watches`` is how many watches may be open at once. ``front_proxy`` makes the
+    client certificate for aggregated API servers; without it there are none.
     """
     state = AppState(
         server,
@@ -93,6 +99,7 @@ async def serve(
         WatchRegistry(server.store, max_watches),
         openid or {},
         durable=durable,
+        front_proxy=front_proxy,
     )
     if server.outgoing is None:
         server.outgoing = state.webhook_client = WebhookClient()
@@ -116,6 +123,7 @@ class ApiServer:
         self._secure = secure
         # The machine's time, not the cluster's, which may be ahead: clients compute the age of cached responses
         # from it.
+        state.server.store.commit_hooks.append(self._follow_api_services)
         self._http = HttpServer(self._handle, lambda: http_date(datetime.now(UTC)), limits)
         self._listener: asyncio.Server | None = None
 
@@ -134,6 +142,9 @@ class ApiServer:
             self._http, self.host, port, backlog=1024, reuse_address=True
         )
         self.port = self._listener.sockets[0].getsockname()[1]
+        services = self.state.server.store.table(_AGGREGATED[0]).select(Selection())
+        if any(each.spec.service is not None for each in services):
+            self._aggregate()
         host = f"[{self.host}]" if ":" in self.host else self.host
         self.state.address = f"{host}:{self.port}"
 
@@ -147,6 +158,9 @@ class ApiServer:
         for task in tuple(self.state.streams):
             if task is not None:
                 task.cancel()
+        self.state.server.store.commit_hooks.remove(self._follow_api_services)
+        if self.state.aggregator is not None:
+            await self.state.aggregator.close()
         await self._http.shutdown(_GRACE)
         if self.state.webhook_client is not None:
             await self.state.webhook_client.close()
@@ -157,6 +171,25 @@ class ApiServer:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
+
+    def _follow_api_services(self, commit: Commit) -> None:
+        """Starts the aggregator with the first APIService of another server, and tells it of changes."""
+        if commit.resource not in _AGGREGATED:
+            return
+        state = self.state
+        if state.aggregator is not None:
+            state.aggregator.reload()
+        elif commit.resource == _AGGREGATED[0] and commit.obj.spec.service is not None:
+            self._aggregate()
+
+    def _aggregate(self) -> None:
+        from steersman.server.http.aggregator import Aggregator
+
+        state = self.state
+        if state.front_proxy is None:
+            return
+        state.aggregator = Aggregator(state.server, state.front_proxy, state.discovery.renew)
+        state.discovery.remote = state.aggregator.rows
 
     # -- one request --------------------------------------------------------------------------
 
@@ -272,6 +305,10 @@ class ApiServer:
 
     async def _route(self, ctx: Context) -> Response | StreamingResponse:
         info = ctx.info
+        aggregator = self.state.aggregator
+        if aggregator is not None and (remote := aggregator.find(info.path)) is not None:
+            # In a task, which the client's time-outs need: connections drive handlers without one.
+            return await asyncio.create_task(aggregator.proxy(ctx, remote))
         if not info.routed:
             return not_found()
         if not info.resource:

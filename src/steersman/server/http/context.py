@@ -38,6 +38,8 @@ from steersman.server.http.webhook_client import WebhookClient
 from steersman.server.server import Server
 
 if TYPE_CHECKING:
+    from steersman.server.auth.ca import CertificatePair
+    from steersman.server.http.aggregator import Aggregator
     from steersman.server.http.protobuf import ProtobufEncoder
 
 USER_AGENT = "User-Agent"
@@ -57,6 +59,10 @@ class AppState(msgspec.Struct, eq=False):
     """Host and port where clients reach this server: ``127.0.0.1:6443``."""
     durable: Callable[[], Awaitable[None]] | None = None
     """Awaited before a write is acknowledged: returns once the write is on disk."""
+    aggregator: Aggregator | None = None
+    """Passes requests on to other API servers; None while there is no remote APIService."""
+    front_proxy: Callable[[], CertificatePair] | None = None
+    """Makes the client certificate of the aggregator."""
     webhook_client: WebhookClient | None = None
     """The client for calls to webhooks; None where the server came with another."""
     heavy: HeavyRequests = field(default_factory=HeavyRequests)

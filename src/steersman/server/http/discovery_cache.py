@@ -5,8 +5,10 @@ All are computed when first needed, and again after a CustomResourceDefinition h
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
+from steersman.api.generated import Resource as Row
 from steersman.server.crd.warnings import deprecation
 from steersman.server.discovery.documents import (
     METRICS_RESOURCES,
@@ -32,7 +34,9 @@ class DiscoveryCache:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._snapshot = _Snapshot(server)
+        self.remote: Callable[[], Iterable[Row]] = tuple
+        """Returns the resources of aggregated servers."""
+        self._snapshot = _Snapshot(server, self.remote)
         server.store.commit_hooks.append(self._on_commit)
 
     def close(self) -> None:
@@ -41,7 +45,11 @@ class DiscoveryCache:
 
     def _on_commit(self, commit: Commit) -> None:
         if commit.resource == DEFINITIONS:
-            self._snapshot = _Snapshot(self._server)
+            self.renew()
+
+    def renew(self) -> None:
+        """Computes everything anew when it is next needed."""
+        self._snapshot = _Snapshot(self._server, self.remote)
 
     @property
     def discovery(self) -> Discovery:
@@ -70,8 +78,9 @@ class DiscoveryCache:
 class _Snapshot:
     """Discovery between two changes of CustomResourceDefinitions."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, remote: Callable[[], Iterable[Row]]) -> None:
         self._server = server
+        self._remote = remote
         self._printers: dict[Resource, Printer] = {}
 
     @cached_property
@@ -96,7 +105,12 @@ class _Snapshot:
         metrics = self._server.registry.serves(
             METRICS_RESOURCES[0].group, METRICS_RESOURCES[0].version, METRICS_RESOURCES[0].plural
         )
-        return Discovery(self.custom.values(), metrics=metrics, built_in=self._server.registry.rows())
+        return Discovery(
+            self.custom.values(),
+            metrics=metrics,
+            built_in=self._server.registry.rows(),
+            remote=self._remote(),
+        )
 
     @cached_property
     def openapi(self) -> OpenAPI:

@@ -73,7 +73,7 @@ class WebhookClient:
         except TimeoutError:
             return Answer(error=_DEADLINE)
         except Exception as error:
-            return Answer(error=_go_error(error, call))
+            return Answer(error=go_error(error, call))
 
     async def _post(self, call: Call, context: ssl.SSLContext) -> Answer:
         import aiohttp
@@ -150,7 +150,7 @@ def _ask_in_thread(calls: Sequence[Call]) -> Sequence[Answer]:
 # -- errors -----------------------------------------------------------------------------------
 
 
-def _go_error(error: Exception, call: Call) -> str:
+def go_error(error: Exception, call: Call) -> str:
     """An error of a call in the words of Go's client."""
     import aiohttp
 

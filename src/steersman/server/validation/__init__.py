@@ -25,6 +25,12 @@ def _load_admission() -> Mapping[GroupKind, AnyRules]:
     return admission.RULES
 
 
+def _load_apiservices() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import apiservices
+
+    return apiservices.RULES
+
+
 def _load_apps() -> Mapping[GroupKind, AnyRules]:
     from steersman.server.validation import apps
 
@@ -164,6 +170,7 @@ def _load_autoscaling_v1() -> Mapping[GroupKind, AnyRules]:
 
 
 LOADERS: Mapping[GroupKind, Loader] = {
+    ("apiregistration.k8s.io", "APIService"): _load_apiservices,
     ("", "ConfigMap"): _load_config,
     ("", "Endpoints"): _load_endpoints,
     ("", "Event"): _load_cluster,
