@@ -94,18 +94,6 @@ DIFFERENCES = (
         "who owns the replicas is kept in the object itself",
     ),
     Difference(
-        "admission policies",
-        (
-            "everything: admission policy",
-            "everything: patch a admission policy",
-            "everything: policy binding",
-            "everything: patch a policy binding",
-        ),
-        ("headers.Warning",),
-        "who writes one is warned that it is not called",
-        "they are not",
-    ),
-    Difference(
         "empty lists",
         (
             "changing: a slice",

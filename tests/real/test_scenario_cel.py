@@ -12,9 +12,10 @@ from typing import Any
 from tests.real import scenario_differences as differences
 from tests.real import scenario_plain as plain
 from tests.real import scenario_play as play
+from tests.real.scenario_policies import CHAPTERS as POLICIES
 from tests.real.scenario_rules import CHAPTERS as RULES
 
-CHAPTERS = {**RULES}
+CHAPTERS = {**RULES, **POLICIES}
 RECORDED = Path(__file__).with_name("scenario_cel.txt")
 DIFFERENCES: tuple[differences.Difference, ...] = ()
 

@@ -41,7 +41,9 @@ class Structs:
 
     def field(self, name: str, field: str) -> Type | None:
         """Return the type of a field. A field named as a reserved word of CEL may be written unescaped."""
-        fields = self.fields(name) or {}
+        fields = self.fields(name)
+        if fields is None:
+            return None
         found = fields.get(field)
         return fields.get(f"__{field}__") if found is None and field in RESERVED else found
 

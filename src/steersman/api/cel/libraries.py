@@ -10,11 +10,13 @@ from steersman.api.cel.types import Sort, Type, struct, type_of
 
 AUTHORIZER = struct("kubernetes.authorization.Authorizer")
 
+RESOURCE_CHECK = struct("kubernetes.authorization.ResourceCheck")
+
 _NAMED = {
     "Authorizer": AUTHORIZER,
     "PathCheck": struct("kubernetes.authorization.PathCheck"),
     "GroupCheck": struct("kubernetes.authorization.GroupCheck"),
-    "ResourceCheck": struct("kubernetes.authorization.ResourceCheck"),
+    "ResourceCheck": RESOURCE_CHECK,
     "Decision": struct("kubernetes.authorization.Decision"),
     "URL": struct("kubernetes.URL"),
     "Quantity": struct("kubernetes.Quantity"),

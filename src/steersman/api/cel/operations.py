@@ -21,6 +21,7 @@ from steersman.api.cel.runtime.values import (
     EvaluationError,
     NoOverload,
     Optional,
+    StructValue,
     TypeValue,
     Uint,
     show,
@@ -377,7 +378,8 @@ class Operations(Compiler):
 
     def struct_of(self, expr: StructOf) -> Code:
         fields: list[tuple[Field, Code]] = [(each, self.compile(each.value)) for each in expr.fields]
-        make = STRUCTS.get(expr.name.removeprefix("."))
+        name = expr.name.removeprefix(".")
+        make = STRUCTS.get(name)
         cost = sum(code.cost for _, code in fields) + STRUCT
 
         def run(frame: Frame) -> Any:
@@ -389,7 +391,7 @@ class Operations(Compiler):
                     if value is _ABSENT:
                         continue
                 made[field.name] = value
-            return made if make is None else make(made)
+            return StructValue(made, name) if make is None else make(made)
 
         return Code(run, cost)
 

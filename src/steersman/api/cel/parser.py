@@ -312,6 +312,8 @@ class _Parser:
         fields: list[Field] = []
         while not self._is("}"):
             optional = self._accept("?") is not None
+            if not fields and self._token.token is not Token.IDENT:
+                raise self._mismatch("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}")
             name = self._expect_ident()
             colon = self._expect(":")
             fields.append(Field(colon.at, name.text, self._expr(), optional))

@@ -6,8 +6,8 @@ them as an extension, so that its forks have them, too::
 
     server.extend(admission.default())
 
-`namespace_lifecycle` comes before all of them. Webhooks are in `webhooks`. Admission policies are not evaluated;
-`Chain.warnings` says so when one is created.
+`namespace_lifecycle` comes before all of them. Admission policies are in `policies`, webhooks in `webhooks`; `matching`
+decides which requests both are asked about, and `expressions` has the variables of their CEL expressions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from steersman.server.admission.certificates import (
     CertificateSigning,
     CertificateSubjectRestriction,
 )
-from steersman.server.admission.chain import Chain, PolicyWarnings
+from steersman.server.admission.chain import Chain
 from steersman.server.admission.default_classes import DefaultIngressClass, DefaultStorageClass
 from steersman.server.admission.limit_ranger import LimitRanger
 from steersman.server.admission.node_restriction import NodeRestriction
@@ -73,7 +73,6 @@ def default(*, cidr: str = CIDR) -> Plugins:
             CertificateSubjectRestriction(),
             DefaultIngressClass(),
             ServiceAllocation(cidr),
-            PolicyWarnings(),
             ResourceQuota(),
         )
     )

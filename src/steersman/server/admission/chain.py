@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from steersman.server.admission import node_restriction
 from steersman.server.admission.ip_address_repair import IPAddressRepair
 from steersman.server.admission.node_restriction import NodeRestriction
-from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin, PodPlugin, forbidden_error
+from steersman.server.admission.plugin import AdmissionDenied, Plugin, PodPlugin, forbidden_error
 from steersman.server.admission.pod_template_memo import PodTemplateMemo
 from steersman.server.admission.service_ip_addresses import IPADDRESSES, sync_ip_addresses
 from steersman.server.auth.attributes import Authorizer
@@ -25,11 +25,18 @@ from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
 
 if TYPE_CHECKING:
+    from steersman.server.admission.policies import PolicyAdmission
     from steersman.server.admission.webhooks import WebhookAdmission
 
 WEBHOOK_TABLES = (
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
+)
+POLICY_TABLES = (
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
 )
 
 
@@ -125,6 +132,11 @@ class Chain:
         self._server = server
         self._webhooks: WebhookAdmission | None = None
         """None while there is no webhook configuration, which is always in most servers."""
+        self._policies: PolicyAdmission | None = None
+        """None while there is no binding of an admission policy, which is always in most servers."""
+        for name in POLICY_TABLES:
+            self._load_policies(name)
+            _react(server, name, lambda obj, name=name: self._load_policies(name))  # type: ignore[misc]
         for name in WEBHOOK_TABLES:
             self._load_webhooks(name)
             _react(server, name, lambda obj, name=name: self._load_webhooks(name))  # type: ignore[misc]
@@ -160,14 +172,49 @@ class Chain:
 
             self._webhooks = WebhookAdmission(self._server, self.listers)
 
+    def _load_policies(self, table: str) -> None:
+        """Follows the admission policies. The module is imported, and CEL with it, when there is a binding."""
+        if self._policies is not None:
+            self._policies.changed(table)
+        elif "bindings" in table and len(self._server.store.table(table)):
+            from steersman.server.admission.policies import PolicyAdmission
+
+            self._policies = PolicyAdmission(self._server, self.listers)
+
     # -- admission ----------------------------------------------------------------------------
 
     def mutate(self, request: AdmissionAttributes) -> Any:
-        webhooks = self._webhooks
-        if webhooks is None or not webhooks.mutating:
+        webhooks, policies = self._webhooks, self._policies
+        by_webhooks = webhooks is not None and bool(webhooks.mutating)
+        if not by_webhooks and (policies is None or not policies.mutating):
             return self._run_mutators(request, late=None)
-        obj = webhooks.mutate(request, partial(self._run_mutators, late=False))
+        plugins: Callable[[AdmissionAttributes], Any] = partial(self._run_mutators, late=False)
+        if policies is not None and policies.mutating:
+            obj = self._mutate_by_policies(request, plugins, policies, webhooks if by_webhooks else None)
+        else:
+            assert webhooks is not None
+            obj = webhooks.mutate(request, plugins)
         return self._run_mutators(request._replace(obj=obj), late=True)
+
+    def _mutate_by_policies(
+        self,
+        request: AdmissionAttributes,
+        plugins: Callable[[AdmissionAttributes], Any],
+        policies: PolicyAdmission,
+        webhooks: WebhookAdmission | None,
+    ) -> Any:
+        """Policies come after the built-in plugins and before webhooks; where one has changed the object, all run again."""
+        from steersman.server.admission.policies.mutating import Mutations
+
+        state = Mutations()
+
+        def mutate(current: AdmissionAttributes) -> Any:
+            return policies.mutate(current._replace(obj=plugins(current)), state)
+
+        obj = mutate(request) if webhooks is None else webhooks.mutate(request, mutate)
+        if state.changed and state.rounds == 1:
+            obj = mutate(request._replace(obj=obj))
+        return obj
 
     def _run_mutators(self, request: AdmissionAttributes, late: bool | None) -> Any:
         """Runs the built-in plugins: those before (False) or after (True) the webhooks, or all of them."""
@@ -195,11 +242,16 @@ class Chain:
         return request.obj
 
     def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
-        webhooks = self._webhooks
-        if webhooks is None or not webhooks.validating:
+        webhooks, policies = self._webhooks, self._policies
+        by_webhooks = webhooks is not None and bool(webhooks.validating)
+        if not by_webhooks and (policies is None or not policies.validating):
             return self._run_validators(request, late=None)
         early = self._run_validators(request, late=False)
-        webhooks.validate(request)
+        if policies is not None and policies.validating:
+            policies.validate(request)
+        if by_webhooks:
+            assert webhooks is not None
+            webhooks.validate(request)
         late = self._run_validators(request, late=True)
         both = [each for each in (early, late) if each is not None]
         return partial(_run_all, both) if both else None
@@ -270,32 +322,3 @@ def _react(server: Server, resource: str, reaction: Reaction) -> None:
         reaction(obj)
 
     server.reactions[resource] = reaction if before is None else both
-
-
-# -- policies --------------------------------------------------------------------
-
-ADMISSION_GROUP = "admissionregistration.k8s.io"
-_POLICIES = {
-    "mutatingadmissionpolicies": "nothing it would change is changed",
-    "mutatingadmissionpolicybindings": "nothing its policy would change is changed",
-    "validatingadmissionpolicies": "nothing it would refuse is refused",
-    "validatingadmissionpolicybindings": "nothing its policy would refuse is refused",
-}
-
-
-class PolicyWarnings(Plugin):
-    """Warns that admission policies are stored but not evaluated."""
-
-    name: ClassVar[str] = "PolicyWarnings"
-
-    def warn(self, request: AdmissionAttributes, listers: Listers) -> tuple[str, ...]:
-        resource = request.resource
-        if resource.group != ADMISSION_GROUP or request.obj is None or request.subresource:
-            return ()
-        return warnings(resource.plural, resource.kind, request.obj.metadata.name)
-
-
-def warnings(plural: str, kind: str, name: str) -> tuple[str, ...]:
-    """The warnings for an object of the group admissionregistration.k8s.io."""
-    what = _POLICIES.get(plural)
-    return (f'{kind} "{name}" is stored but not evaluated by this server: {what}',) if what else ()

@@ -1,10 +1,10 @@
-"""Validation of admission policies and their bindings. CEL expressions are not compiled here."""
+"""Validation of admission policies, with their expressions, and of their bindings."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from steersman.api.generated import admissionregistration_v1 as admission
 from steersman.api.generated.meta_v1 import ObjectMeta
@@ -20,6 +20,9 @@ from steersman.server.validation.webhooks import (
     validate_match_conditions,
     validate_rule,
 )
+
+if TYPE_CHECKING:
+    from steersman.server.validation.policy_expressions import Expressions
 
 Policy: TypeAlias = admission.ValidatingAdmissionPolicy | admission.MutatingAdmissionPolicy
 Binding: TypeAlias = admission.ValidatingAdmissionPolicyBinding | admission.MutatingAdmissionPolicyBinding
@@ -102,13 +105,19 @@ def _validate_policy_spec(errors: FieldErrors, obj: Policy) -> None:
                 if operation not in _MUTATING_OPERATIONS:
                     at = "spec.matchConstraints.resourceRules.operations"
                     errors.not_supported(at, operation, _MUTATING_OPERATIONS)
-    validate_match_conditions(errors, "spec.matchConditions", spec.matchConditions)
+    # Few servers have policies, and all of CEL comes with them.
+    from steersman.server.validation.policy_expressions import Expressions
+
+    expressions = Expressions(params=spec.paramKind is not None, variables=mutating or bool(spec.variables))
+    validate_match_conditions(
+        errors, "spec.matchConditions", spec.matchConditions, params=spec.paramKind is not None
+    )
     for i, variable in enumerate(spec.variables):
-        _validate_variable(errors, f"spec.variables[{i}]", variable)
+        _validate_variable(errors, f"spec.variables[{i}]", variable, expressions)
     if isinstance(obj, admission.MutatingAdmissionPolicy):
-        _validate_mutations(errors, obj.spec)
+        _validate_mutations(errors, obj.spec, expressions)
     else:
-        _validate_validations(errors, obj.metadata, obj.spec)
+        _validate_validations(errors, obj.metadata, obj.spec, expressions)
 
 
 def _validate_param_kind(errors: FieldErrors, path: str, kind: admission.ParamKind) -> None:
@@ -155,17 +164,24 @@ def _validate_match_resources(errors: FieldErrors, path: str, match: admission.M
             validate_rule(errors, at, rule)
 
 
-def _validate_variable(errors: FieldErrors, path: str, variable: admission.Variable) -> None:
+def _validate_variable(
+    errors: FieldErrors, path: str, variable: admission.Variable, expressions: Expressions
+) -> None:
     if not variable.name.strip():
         errors.required(f"{path}.name", "name is not specified")
     elif not _is_cel_identifier(variable.name) or variable.name in _CEL_RESERVED:
         errors.invalid(f"{path}.name", variable.name, "must be a valid CEL identifier")
     if not variable.expression.strip():
         errors.required(f"{path}.expression", "expression is not specified")
+    else:
+        expressions.variable(errors, f"{path}.expression", variable.name, variable.expression)
 
 
 def _validate_validations(
-    errors: FieldErrors, metadata: ObjectMeta, spec: admission.ValidatingAdmissionPolicySpec
+    errors: FieldErrors,
+    metadata: ObjectMeta,
+    spec: admission.ValidatingAdmissionPolicySpec,
+    expressions: Expressions,
 ) -> None:
     if not spec.validations and not spec.auditAnnotations:
         errors.required("spec.validations", _AT_LEAST_ONE)
@@ -175,10 +191,12 @@ def _validate_validations(
         path = f"spec.validations[{i}]"
         if not validation.expression.strip():
             errors.required(f"{path}.expression", "expression is not specified")
-        for name, value in (
-            ("messageExpression", validation.messageExpression),
-            ("message", validation.message),
-        ):
+        else:
+            expressions.condition(errors, f"{path}.expression", validation.expression)
+        message = validation.messageExpression
+        if message.strip():
+            expressions.message(errors, f"{path}.messageExpression", message)
+        for name, value in (("messageExpression", message), ("message", validation.message)):
             if value and not value.strip():
                 errors.invalid(f"{path}.{name}", value, "must be non-empty if specified")
         if re.search(r"[\n\r]", validation.message.strip()):
@@ -200,12 +218,16 @@ def _validate_validations(
         elif len(expression) > _MAX_VALUE_EXPRESSION_BYTES:
             long = f"must not exceed {_MAX_VALUE_EXPRESSION_BYTES} bytes in length"
             errors.required(f"{path}.valueExpression", long)
+        else:
+            expressions.annotation(errors, f"{path}.valueExpression", annotation.valueExpression)
         if annotation.key in keys:
             errors.duplicate(f"{path}.key", annotation.key)
         keys.append(annotation.key)
 
 
-def _validate_mutations(errors: FieldErrors, spec: admission.MutatingAdmissionPolicySpec) -> None:
+def _validate_mutations(
+    errors: FieldErrors, spec: admission.MutatingAdmissionPolicySpec, expressions: Expressions
+) -> None:
     if not spec.mutations:
         errors.required("spec.mutations", "mutations must contain at least one item")
     for i, mutation in enumerate(spec.mutations):
@@ -217,6 +239,8 @@ def _validate_mutations(errors: FieldErrors, spec: admission.MutatingAdmissionPo
             if patch == type_ and patch_value is None:
                 needs = f"must be specified when patchType is {type_}"
                 errors.required(f"{path}.{name}", needs)
+            elif patch == type_:
+                expressions.mutation(errors, f"{path}.{name}.expression", patch, patch_value.expression)
             elif patch in _PATCH_TYPES and patch != type_ and patch_value is not None:
                 not_ = f"must not be specified when patchType is {patch}"
                 errors.invalid(f"{path}.{name}", f"{{{name}}}", not_)

@@ -218,15 +218,28 @@ def _validate_rule_resources(errors: FieldErrors, path: str, resources: tuple[st
 
 
 def validate_match_conditions(
-    errors: FieldErrors, path: str, match_conditions: tuple[admission.MatchCondition, ...]
+    errors: FieldErrors,
+    path: str,
+    match_conditions: tuple[admission.MatchCondition, ...],
+    *,
+    params: bool = False,
 ) -> None:
-    """Validates match conditions; their expressions are not compiled here."""
+    """Validates match conditions. Those of a policy with parameters may refer to these."""
     if len(match_conditions) > _MAX_MATCH_CONDITIONS:
         errors.too_many(path, len(match_conditions), _MAX_MATCH_CONDITIONS)
     seen: list[str] = []
     for i, condition in enumerate(match_conditions):
-        if not condition.expression.strip():
+        source = condition.expression.strip()
+        if not source:
             errors.required(f"{path}[{i}].expression")
+        else:
+            # Few have conditions, and all of CEL comes with them.
+            from steersman.api.cel.policy_expressions import CONDITION, expression_error, policy_environment
+
+            environment = policy_environment(params=params, authorizer=True)
+            wrong = expression_error(source, environment, CONDITION)
+            if wrong:
+                errors.invalid(f"{path}[{i}].expression", source, wrong)
         if not condition.name:
             errors.required(f"{path}[{i}].name")
         else:

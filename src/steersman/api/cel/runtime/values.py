@@ -105,6 +105,16 @@ class TypeValue(msgspec.Struct, frozen=True):
     name: str
 
 
+class StructValue(dict[str, Any]):
+    """A struct that an expression makes, with the name of its type."""
+
+    __slots__ = ("cel_type",)
+
+    def __init__(self, fields: dict[str, Any], type_name: str) -> None:
+        super().__init__(fields)
+        self.cel_type = type_name
+
+
 class SetList(list[Any]):
     """A list of a schema with ``x-kubernetes-list-type: set``: equal whatever the order is, without duplicates."""
 

@@ -8,8 +8,8 @@ side by side. Nothing here waits: where an answer is missing, `CallNeeded` is ra
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -19,13 +19,11 @@ from steersman.api.generated.admissionregistration_v1 import (
     ValidatingWebhook,
     WebhookClientConfig,
 )
-from steersman.api.generated.authentication_v1 import TokenRequest
-from steersman.api.generated.core_v1 import Binding
-from steersman.api.generated.policy_v1 import Eviction
 from steersman.api.go_yaml import MalformedDocument
 from steersman.api.patch import PatchError, TooManyOperations
 from steersman.api.patch import json as json_patch
 from steersman.server import status_errors
+from steersman.server.admission.forms import AdmissionForm, admission_request, requested_resource
 from steersman.server.admission.matching import (
     Matcher,
     ServedVersions,
@@ -35,9 +33,7 @@ from steersman.server.admission.matching import (
 )
 from steersman.server.admission.plugin import Listers
 from steersman.server.admission.webhooks.review import (
-    GVK,
     AdmissionReview,
-    admission_request,
     encode_review,
     read_response,
     rejection,
@@ -53,14 +49,15 @@ from steersman.server.calls import (
     service_endpoint,
     url_endpoint,
 )
-from steersman.server.codec.convert import to_document, to_struct
-from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.codec.hook_response import InvalidResponse, json_type
 from steersman.server.codec.json_yaml import decode_json
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes, Server
 from steersman.server.status_errors import quote
 from steersman.server.storage.watch import Selection
+
+if TYPE_CHECKING:
+    from steersman.api.cel.policy_expressions import Compiled
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +77,8 @@ class Hook(NamedTuple):
     """Its name within all configurations."""
     webhook: MutatingWebhook | ValidatingWebhook
     matcher: Matcher
+    conditions: tuple[Compiled, ...]
+    """The match conditions, compiled."""
     version: str
     """The version of the reviews it is sent; empty if it accepts no known one."""
 
@@ -205,10 +204,25 @@ class WebhookAdmission:
 
     def _match(self, hook: Hook, request: AdmissionAttributes) -> Resource | None:
         """The resource at whose version a webhook is asked; None if it is not."""
-        requested = _requested(request)
-        if requested is not request.resource:
-            request = request._replace(resource=requested)
-        return hook.matcher.matches(request, self._namespace_labels, self._versions)
+        requested = requested_resource(request)
+        asked = request if requested is request.resource else request._replace(resource=requested)
+        matched = hook.matcher.matches(asked, self._namespace_labels, self._versions)
+        if matched is None or not hook.conditions:
+            return matched
+        return matched if self._conditions_hold(hook, request, matched) else None
+
+    def _conditions_hold(self, hook: Hook, request: AdmissionAttributes, matched: Resource) -> bool:
+        """Whether the match conditions of a webhook hold. Where they have no value, its failurePolicy decides."""
+        from steersman.server.admission.expressions import ConditionsFailed, Subject, match_conditions
+
+        def subject() -> Subject:
+            return Subject(request, matched, self._listers, namespaced=False)
+
+        try:
+            return match_conditions(hook.conditions, subject, ignore_failure=hook.ignores_failure)
+        except ConditionsFailed as error:
+            resource = request.resource
+            raise status_errors.forbidden(resource.group, resource.plural, request.name, str(error)) from None
 
     def _namespace_labels(self, request: AdmissionAttributes) -> Any:
         return namespace_labels(request, lambda name: self._listers.get("namespaces", "", name))
@@ -239,7 +253,7 @@ class WebhookAdmission:
             )
         if hook.version == "v1" and response.patchType != "JSONPatch":
             raise CallFailed(f"unsupported patch type {quote(response.patchType or '')}")
-        form = _Form.of(request, matched)
+        form = AdmissionForm.of(request, matched)
         document = form.document(request.obj, request)
         try:
             changed = json_patch.apply(document, operations)
@@ -261,13 +275,13 @@ class WebhookAdmission:
         answers = request.answers
         if answers is None:
             raise CallNeeded
-        form = _Form.of(request, matched)
-        requested = _requested(request)
+        form = AdmissionForm.of(request, matched)
+        requested = requested_resource(request)
         question = admission_request(
             request,
             form.kind,
             matched,
-            _Form.of(request, requested).kind,
+            AdmissionForm.of(request, requested).kind,
             requested,
             None if request.obj is None else form.document(request.obj, request),
             None if request.old is None else form.document(request.old, request, new=False),
@@ -323,14 +337,18 @@ def _hooks(configurations: list[Any]) -> Iterator[Hook]:
                 f"{name}/{webhook.name}/{number}",
                 webhook,
                 compile_webhook(webhook),
+                _conditions(webhook),
                 review_version(webhook.admissionReviewVersions),
             )
 
 
-def _requested(request: AdmissionAttributes) -> Resource:
-    """The resource at the version that the client has asked for."""
-    options = request.options
-    return (options.requested if options is not None else None) or request.resource
+def _conditions(webhook: MutatingWebhook | ValidatingWebhook) -> tuple[Compiled, ...]:
+    if not webhook.matchConditions:
+        return ()
+    # Few webhooks have conditions, and all of CEL comes with them.
+    from steersman.server.admission.expressions import compile_conditions
+
+    return compile_conditions(webhook.matchConditions)
 
 
 def _operations(patch: bytes) -> list[Any]:
@@ -353,77 +371,3 @@ def _undecodable(value: object, into: str) -> CallFailed:
         "received undecodable patch in webhook response: json: cannot unmarshal "
         f"{json_type(value)} into Go value of type {into}"
     )
-
-
-# -- objects as reviews show them -------------------------------------------------------------
-
-
-_BODIES: Mapping[type[Any], GVK] = {
-    Binding: GVK("", "v1", "Binding"),
-    Eviction: GVK("policy", "v1", "Eviction"),
-    TokenRequest: GVK("authentication.k8s.io", "v1", "TokenRequest"),
-}
-"""The bodies of subresources that are kinds of their own."""
-
-
-class _Form(NamedTuple):
-    """The form in which a webhook is shown the objects of a request, and the way back."""
-
-    kind: GVK
-    type: type[Any]
-    matched: Resource
-    requested: Resource
-
-    @classmethod
-    def of(cls, request: AdmissionAttributes, matched: Resource) -> _Form:
-        view, obj, resource = request.view, request.obj, request.resource
-        if view is not None:
-            return cls(GVK(view.group, view.version, view.kind), view.type, resource, resource)
-        own = _BODIES.get(type(obj)) if request.subresource else None
-        if own is not None:
-            return cls(own, type(obj), resource, resource)
-        if request.operation == "CONNECT" and obj is not None:
-            return cls(GVK("", "v1", type(obj).__name__), type(obj), resource, resource)
-        return cls(GVK(matched.group, matched.version, matched.kind), matched.type, matched, resource)
-
-    def document(self, obj: Any, request: AdmissionAttributes, *, new: bool = True) -> dict[str, Any]:
-        """An object as a document; a new one with the metadata it will have."""
-        if new and hasattr(obj, "metadata"):
-            meta = obj.metadata
-            owners = meta.managedFields if request.owners is None else request.owners
-            space = request.namespace if request.resource.namespaced else ""
-            obj = replace(obj, metadata=replace(meta, namespace=space, managedFields=owners))
-        if request.view is not None:
-            obj = request.view.read(obj)
-        elif self.matched is not self.requested:
-            obj = _converted(obj, self.requested, self.matched)
-        return to_document(self.kind.api_version, self.kind.kind, obj)
-
-    def read(self, document: Any, request: AdmissionAttributes) -> Any:
-        """The object of a document that a webhook has patched, with defaults, at the version of the request."""
-        wrong = go_decode_error(self.type, document)
-        try:
-            made = to_struct(self.type, document)
-        except ValueError as error:
-            raise status_errors.internal(wrong or str(error)) from None
-        if hasattr(made, "metadata"):
-            # differs: a webhook cannot change managedFields; upstream lets it, where the result is valid.
-            made = replace(
-                made, metadata=replace(made.metadata, managedFields=request.obj.metadata.managedFields)
-            )
-        if request.view is not None:
-            return request.view.write(request.obj, made)
-        if type(made) in _BODIES or request.operation == "CONNECT":
-            return made
-        strategy = self.matched.strategy
-        made = strategy.status_default(made) if request.subresource == "status" else strategy.default(made)
-        return made if self.matched is self.requested else _converted(made, self.matched, self.requested)
-
-
-def _converted(obj: Any, source: Resource, target: Resource) -> Any:
-    """An object of one served version as one of another."""
-    if source.convert is not None:
-        return source.convert(obj, target)
-    if source.store is not None:
-        obj = source.store(obj)
-    return obj if target.serve is None else target.serve(obj)

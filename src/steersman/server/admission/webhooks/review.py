@@ -4,132 +4,24 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from steersman.api.errors import ApiError, from_status
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.kinds import EMPTY, Struct
-from steersman.server.auth.users import User
 from steersman.server.calls import Answer, Call
 from steersman.server.codec.convert import to_builtins, to_struct
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.codec.hook_response import InvalidResponse, response_document
-from steersman.server.registry.resources import Resource
-from steersman.server.server import AdmissionAttributes, RequestOptions
 from steersman.server.status_errors import quote
 
 GROUP = "admission.k8s.io"
 VERSIONS = ("v1", "v1beta1")
 
 
-class GVK(NamedTuple):
-    """A kind, as a review names it."""
-
-    group: str
-    version: str
-    kind: str
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    def document(self) -> dict[str, str]:
-        return self._asdict()
-
-
 # -- the question -----------------------------------------------------------------------------
-
-
-def admission_request(
-    request: AdmissionAttributes,
-    kind: GVK,
-    resource: Resource,
-    requested_kind: GVK,
-    requested: Resource,
-    obj: Mapping[str, Any] | None,
-    old: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """The ``request`` of a review, without its uid. ``kind`` and ``resource`` are those that the webhook's rules match."""
-    made: dict[str, Any] = {
-        "uid": "",
-        "kind": kind.document(),
-        "resource": _gvr(resource),
-        "requestKind": requested_kind.document(),
-        "requestResource": _gvr(requested),
-        "operation": request.operation,
-        "userInfo": _user_info(request.user),
-        "object": obj,
-        "oldObject": old,
-        "dryRun": request.dry_run,
-        "options": _options(request),
-    }
-    if request.subresource:
-        made["subResource"] = made["requestSubResource"] = request.subresource
-    if request.name:
-        made["name"] = request.name
-    if namespace := review_namespace(request):
-        made["namespace"] = namespace
-    return made
-
-
-def review_namespace(request: AdmissionAttributes) -> str:
-    """The namespace of a request. As upstream, a Namespace is in itself."""
-    return request.name if request.resource.id == "namespaces" else request.namespace
-
-
-def _gvr(resource: Resource) -> dict[str, str]:
-    return {"group": resource.group, "version": resource.version, "resource": resource.plural}
-
-
-def _user_info(user: User) -> dict[str, Any]:
-    made: dict[str, Any] = {"username": user.name, "uid": user.uid, "groups": user.groups}
-    made["extra"] = {key: list(values) for key, values in user.extra.items()}
-    return {name: value for name, value in made.items() if value}
-
-
-def _options(request: AdmissionAttributes) -> dict[str, Any] | None:
-    """The options of a request, as the document of upstream's type."""
-    options = request.options
-    if request.operation == "CONNECT":
-        return None
-    if request.operation == "DELETE":
-        found = {} if options is None else _delete_options(options)
-        kind = "DeleteOptions"
-    else:
-        # An update or patch that creates an object is admitted with the options of a create.
-        kind = "CreateOptions"
-        if request.operation == "UPDATE":
-            kind = "PatchOptions" if options is not None and options.verb == "patch" else "UpdateOptions"
-        found = {} if options is None else _write_options(options, kind)
-    if request.dry_run:
-        found["dryRun"] = ["All"]
-    return {"kind": kind, "apiVersion": "meta.k8s.io/v1", **found}
-
-
-def _write_options(options: RequestOptions, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if options.named_manager:
-        found["fieldManager"] = options.named_manager
-    if options.field_validation:
-        found["fieldValidation"] = options.field_validation
-    if options.force and kind == "PatchOptions":
-        found["force"] = True
-    return found
-
-
-def _delete_options(options: RequestOptions) -> dict[str, Any]:
-    given = options.deletion
-    found: dict[str, Any] = {}
-    if given.grace_period is not None:
-        found["gracePeriodSeconds"] = given.grace_period
-    preconditions = {"uid": given.uid, "resourceVersion": given.resource_version}
-    if any(preconditions.values()):
-        found["preconditions"] = {name: value for name, value in preconditions.items() if value}
-    if given.propagation is not None:
-        found["propagationPolicy"] = given.propagation
-    return found
 
 
 def review_version(accepted: tuple[str, ...]) -> str:

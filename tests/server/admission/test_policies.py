@@ -1,0 +1,149 @@
+"""Admission policies in process: denials, warnings, parameters and mutations. What a real server answers is in tests/real."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from steersman.api.errors import ApiError
+from steersman.server.server import Server
+from tests.server.admission.conftest import Asker
+
+GROUP = "admissionregistration.k8s.io"
+CONFIGMAPS = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["configmaps"],
+}
+
+
+def policy(
+    ask: Asker, kind: str, spec: dict[str, Any], binding: dict[str, Any] | None = None, name: str = "p"
+) -> None:
+    """Creates a policy and its binding."""
+    constraints = {"resourceRules": [CONFIGMAPS], "namespaceSelector": {}, "objectSelector": {}}
+    base = {"matchConstraints": {**constraints, "matchPolicy": "Equivalent"}, "failurePolicy": "Fail"}
+    lower = kind.lower()
+    ask.create(f"{lower}admissionpolicies.{GROUP}", {"metadata": {"name": name}, "spec": {**base, **spec}})
+    actions = {"validationActions": ["Deny"]} if kind == "Validating" else {}
+    bound = {"policyName": name, **actions, **(binding or {})}
+    ask.create(f"{lower}admissionpolicybindings.{GROUP}", {"metadata": {"name": name}, "spec": bound})
+
+
+def config_map(name: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, **more.pop("metadata", {})}, **more}
+
+
+def refusal(ask: Asker, document: dict[str, Any]) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        ask.create("configmaps", document)
+    return caught.value
+
+
+def test_a_policy_denies_what_breaks_its_rules_once_it_is_bound(ask: Asker) -> None:
+    policy(
+        ask,
+        "Validating",
+        {"validations": [{"expression": "object.metadata.name != 'bad'", "message": "not this"}]},
+    )
+    ask.create("configmaps", config_map("good"))
+    error = refusal(ask, config_map("bad"))
+    assert (error.code, error.reason) == (422, "Invalid")
+    assert error.message == (
+        "configmaps \"bad\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: not this"
+    )
+
+
+def test_variables_are_computed_when_used_and_errors_follow_the_failure_policy(ask: Asker) -> None:
+    spec: dict[str, Any] = {
+        "variables": [{"name": "n", "expression": "int(object.data['n'])"}],
+        "validations": [{"expression": "object.metadata.name == 'unused' || variables.n < 5"}],
+    }
+    policy(ask, "Validating", spec)
+    ask.create("configmaps", config_map("unused"))
+    assert "no such key: data" in refusal(ask, config_map("used")).message
+    assert "failed expression" in refusal(ask, config_map("used", data={"n": "7"})).message
+    policy(ask, "Validating", {**spec, "failurePolicy": "Ignore"}, name="q")
+
+
+def test_a_binding_may_warn(ask: Asker, server: Server) -> None:
+    validation = {"expression": "false", "messageExpression": "'never ' + object.metadata.name"}
+    policy(ask, "Validating", {"validations": [validation]}, {"validationActions": ["Warn", "Audit"]})
+    ask.create("configmaps", config_map("a"))
+    assert server.request_warnings == [
+        "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'p': never a"
+    ]
+
+
+def test_parameters_are_looked_up_by_name_and_selector(ask: Asker) -> None:
+    ask.create("configmaps", config_map("small", data={"max": "1"}, metadata={"labels": {"x": "y"}}))
+    spec = {
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "validations": [{"expression": "!has(object.data) || object.data.size() <= int(params.data.max)"}],
+    }
+    policy(ask, "Validating", spec, {"paramRef": {"name": "small", "parameterNotFoundAction": "Deny"}})
+    selected = {"paramRef": {"selector": {"matchLabels": {"x": "y"}}, "parameterNotFoundAction": "Allow"}}
+    policy(ask, "Validating", spec, selected, name="q")
+    assert "failed expression" in refusal(ask, config_map("a", data={"b": "1", "c": "2"})).message
+    ask.delete("configmaps", "small")
+    assert "no params found" in refusal(ask, config_map("a")).message
+
+
+def test_a_mutating_policy_patches_and_merges(ask: Asker) -> None:
+    mutations = [
+        {
+            "patchType": "ApplyConfiguration",
+            "applyConfiguration": {"expression": "Object{metadata: Object.metadata{labels: {'team': 'a'}}}"},
+        },
+        {
+            "patchType": "JSONPatch",
+            "jsonPatch": {
+                "expression": "[JSONPatch{op: 'add', path: '/data', value: {'n': string(object.metadata.labels.size())}}]"
+            },
+        },
+    ]
+    policy(ask, "Mutating", {"mutations": mutations, "reinvocationPolicy": "Never"})
+    made = ask.create("configmaps", config_map("a", metadata={"labels": {"x": "y"}}))
+    assert dict(made.metadata.labels) == {"x": "y", "team": "a"}
+    assert dict(made.data) == {"n": "2"}
+
+
+def test_a_policy_is_evaluated_again_where_a_later_one_has_changed_the_object(ask: Asker) -> None:
+    def mutation(expression: str) -> list[dict[str, Any]]:
+        return [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}]
+
+    count = "Object{data: {'seen': has(object.metadata.labels) ? 'labels' : 'none'}}"
+    label = "Object{metadata: Object.metadata{labels: {'late': 'yes'}}}"
+    policy(ask, "Mutating", {"mutations": mutation(count), "reinvocationPolicy": "IfNeeded"}, name="a")
+    policy(ask, "Mutating", {"mutations": mutation(label), "reinvocationPolicy": "Never"}, name="b")
+    made = ask.create("configmaps", config_map("x"))
+    assert dict(made.data) == {"seen": "labels"}
+
+
+def test_a_fork_has_the_policies_of_its_server(ask: Asker, server: Server) -> None:
+    policy(ask, "Validating", {"validations": [{"expression": "false"}]})
+    assert "failed expression" in refusal(Asker(server.fork()), config_map("a")).message
+
+
+def test_requests_without_policies_load_no_cel() -> None:
+    code = """
+import sys
+from steersman.api.clock import RealClock
+from steersman.api.generated.core_v1 import Namespace
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.server import admission, crd
+from steersman.server.server import Server
+from tests.harness import verbs
+
+server = Server(RealClock())
+server.extend(admission.default())
+crd.install(server)
+verbs.create(server, server.registry.find("", "v1", "namespaces"), "", Namespace(metadata=ObjectMeta(name="a")))
+print([name for name in sys.modules if name.startswith("steersman.api.cel")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
