@@ -49,8 +49,8 @@ class InvalidPattern(ValueError):
 class Pattern(Protocol):
     """A compiled pattern."""
 
-    def search(self, text: str) -> object | None:
-        """The first match; None if there is none."""
+    def search(self, text: str | bytes) -> object | None:
+        """The first match; None if there is none. Bytes are those of a text in UTF-8."""
 
 
 def compile_pattern(pattern: str) -> Pattern:

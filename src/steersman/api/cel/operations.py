@@ -8,15 +8,28 @@ from math import ceil
 from operator import itemgetter
 from typing import Any
 
-from steersman.api.cel.call_costs import COSTS, LIST, MAP, STRUCT
-from steersman.api.cel.code import COST, Code, Compiler, Frame, Run, Stop
+from steersman.api.cel.call_costs import COSTS, LIST, MAP, REGEX, STRUCT
+from steersman.api.cel.closures import (
+    any_of,
+    calling,
+    charging,
+    compared_plainly,
+    either,
+    equals,
+    equals_literal,
+    indexing,
+    literal_cost,
+    ordered,
+    selecting,
+)
+from steersman.api.cel.code import COST, Code, Compiler, Frame, Stop
 from steersman.api.cel.runtime import operators
 from steersman.api.cel.runtime.conversions import CONVERSIONS, STRUCTS
 from steersman.api.cel.runtime.kubernetes import KUBERNETES
 from steersman.api.cel.runtime.lists import LISTS, sum_from, zero_of
 from steersman.api.cel.runtime.network import NETWORK
 from steersman.api.cel.runtime.operators import OPERATORS, int_of
-from steersman.api.cel.runtime.text import TEXT
+from steersman.api.cel.runtime.text import TEXT, pattern_of
 from steersman.api.cel.runtime.values import (
     EvaluationError,
     NoOverload,
@@ -41,6 +54,7 @@ from steersman.api.cel.syntax import (
     qualified,
 )
 from steersman.api.cel.types import BOOL, STRING, UINT, Sort, unwrapped
+from steersman.api.go_regexp import InvalidPattern
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **OPERATORS,
@@ -110,7 +124,7 @@ class Operations(Compiler):
             return self._has(operand, field)
         # A chain that does not begin with a name costs one more, for the chain itself.
         extra = 1 if isinstance(expr.operand, Ident | Select) or self._is_index(expr.operand) else 2
-        return Code(_selecting(operand.run, field), operand.cost + extra)
+        return Code(selecting(operand.run, field), operand.cost + extra)
 
     def _is_index(self, expr: Expr) -> bool:
         return isinstance(expr, Call) and expr.function == "_[_]"
@@ -181,8 +195,8 @@ class Operations(Compiler):
         fixed = sum(code.cost for code in codes)
         cost = COSTS.get(name, 1)
         if isinstance(cost, int):
-            return Code(_calling(name, function, runs), fixed + cost)
-        return Code(_charging(name, function, runs, cost), fixed)
+            return Code(calling(name, function, runs), fixed + cost)
+        return Code(charging(name, function, runs, cost), fixed)
 
     # -- operators with code of their own -----------------------------------------------------
 
@@ -191,9 +205,9 @@ class Operations(Compiler):
         deciding = expr.function == "_||_"
         first, *rest = (self.compile(arg) for arg in args)
         if len(rest) == 1:
-            return Code(_either(first.run, rest[0].run, rest[0].cost, deciding), first.cost)
+            return Code(either(first.run, rest[0].run, rest[0].cost, deciding), first.cost)
         terms = [(first.run, 0), *((code.run, code.cost) for code in rest)]
-        return Code(_any_of(terms, deciding), first.cost)
+        return Code(any_of(terms, deciding), first.cost)
 
     def conditional(self, expr: Call, args: tuple[Expr, ...]) -> Code:
         condition, yes, no = (self.compile(arg) for arg in args)
@@ -228,18 +242,18 @@ class Operations(Compiler):
             one, other = other, one
         first, positive = self.compile(one), expr.function == "_==_"
         if isinstance(other, Literal) and other.type in (STRING, BOOL):
-            return Code(_equals_literal(first.run, other.value, positive), first.cost + _literal_cost(other))
+            return Code(equals_literal(first.run, other.value, positive), first.cost + literal_cost(other))
         second = self.compile(other)
         sorts = {self.type_of(one).sort, self.type_of(other).sort}
         fixed = first.cost + second.cost
         if sorts in ({Sort.INT}, {Sort.BOOL}):
-            return Code(_compared_plainly(first.run, second.run, positive), fixed + 1)
-        return Code(_equals(first.run, second.run, positive), fixed)
+            return Code(compared_plainly(first.run, second.run, positive), fixed + 1)
+        return Code(equals(first.run, second.run, positive), fixed)
 
     def order(self, expr: Call, args: tuple[Expr, ...]) -> Code:
         name = expr.function
         first, second = self.compile(args[0]), self.compile(args[1])
-        run = _ordered(first.run, second.run, _ORDER[name], OPERATORS[name])
+        run = ordered(first.run, second.run, _ORDER[name], OPERATORS[name])
         return Code(run, first.cost + second.cost + 1)
 
     def arithmetic(self, expr: Call, args: tuple[Expr, ...]) -> Code:
@@ -273,6 +287,31 @@ class Operations(Compiler):
 
         return Code(test, inner.cost)
 
+    def pattern(self, expr: Call, args: tuple[Expr, ...]) -> Code:
+        """``x.matches('pattern')``, with the pattern compiled once."""
+        text, pattern = args if len(args) == 2 else (None, None)
+        if text is None or not isinstance(pattern, Literal) or pattern.type != STRING:
+            return self._plain_call(expr, "matches", args)
+        source = str(pattern.value)
+        try:
+            search = pattern_of(source).search
+        except InvalidPattern:
+            return self._plain_call(expr, "matches", args)
+        inner, per_unit, slow = self.compile(text), ceil(len(source) * REGEX), FUNCTIONS["matches"]
+        run = inner.run
+
+        def test(frame: Frame) -> Any:
+            value = run(frame)
+            if type(value) is not str:
+                return slow(value, source)
+            left = frame[COST] = frame[COST] - (len(value) + 10) // 10 * per_unit
+            if left < 0:
+                raise Stop
+            # In bytes: the library takes most of its time to count characters.
+            return search(value.encode("utf-8", "surrogatepass")) is not None
+
+        return Code(test, inner.cost)
+
     def membership(self, expr: Call, args: tuple[Expr, ...]) -> Code:
         within = args[1]
         if isinstance(within, ListOf) and within.elements and not any(within.optional):
@@ -301,7 +340,7 @@ class Operations(Compiler):
     def index(self, expr: Call, args: tuple[Expr, ...]) -> Code:
         operand, key = self.compile(args[0]), self.compile(args[1])
         cost = operand.cost + 1 + (0 if isinstance(args[1], Ident) else key.cost)
-        return Code(_indexing(operand.run, key.run), cost)
+        return Code(indexing(operand.run, key.run), cost)
 
     def bind(self, expr: Call, args: tuple[Expr, ...]) -> Code:
         """``cel.bind(name, value, result)``, which device selectors have."""
@@ -407,175 +446,6 @@ def _optional_value(value: Any, name: str) -> Any:
     return value.value if value.present else _ABSENT
 
 
-# -- closures ---------------------------------------------------------------------------------
-
-
-def _selecting(run: Run, field: str) -> Run:
-    slow = operators.select
-
-    def select(frame: Frame) -> Any:
-        value = run(frame)
-        if type(value) is dict and field in value:
-            return value[field]
-        return slow(value, field)
-
-    return select
-
-
-def _indexing(operand: Run, key: Run) -> Run:
-    slow = operators.index
-
-    def index(frame: Frame) -> Any:
-        value, at = operand(frame), key(frame)
-        if type(at) is str and type(value) is dict and at in value:
-            return value[at]
-        return slow(value, at)
-
-    return index
-
-
-def _equals_literal(run: Run, literal: Any, positive: bool) -> Run:
-    # A string equals strings only; true is not 1, so that bools are compared by identity.
-    if isinstance(literal, bool):
-        return (
-            (lambda frame: run(frame) is literal) if positive else (lambda frame: run(frame) is not literal)
-        )
-    return (lambda frame: run(frame) == literal) if positive else (lambda frame: run(frame) != literal)
-
-
-def _literal_cost(literal: Literal) -> int:
-    return ceil(len(literal.value) * 0.1) if isinstance(literal.value, str) else 1
-
-
-def _compared_plainly(one: Run, other: Run, positive: bool) -> Run:
-    if positive:
-        return lambda frame: one(frame) == other(frame)
-    return lambda frame: one(frame) != other(frame)
-
-
-def _equals(one: Run, other: Run, positive: bool) -> Run:
-    equal, cost_of = operators.equal, COSTS["_==_"]
-    assert callable(cost_of)
-
-    def run(frame: Frame) -> bool:
-        first, second = one(frame), other(frame)
-        frame[COST] -= cost_of((first, second))
-        return equal(first, second) is positive
-
-    return run
-
-
-def _ordered(one: Run, other: Run, fast: Callable[[Any, Any], bool], slow: Callable[..., Any]) -> Run:
-    cost_of = COSTS["_<_"]
-    assert callable(cost_of)
-
-    def run(frame: Frame) -> Any:
-        first, second = one(frame), other(frame)
-        if type(first) is int and type(second) is int:
-            return fast(first, second)
-        frame[COST] -= cost_of((first, second)) - 1
-        return slow(first, second)
-
-    return run
-
-
-def _either(one: Run, other: Run, cost: int, deciding: bool) -> Run:
-    """``a && b`` or ``a || b``."""
-
-    def run(frame: Frame) -> Any:
-        error: EvaluationError | None = None
-        try:
-            first = one(frame)
-            if first is deciding:
-                return deciding
-            if first is not (not deciding):
-                error = NoOverload()
-        except EvaluationError as raised:
-            error = raised
-        frame[COST] -= cost
-        try:
-            second = other(frame)
-        except EvaluationError as raised:
-            raise error or raised from None
-        if second is deciding:
-            return deciding
-        if error is not None:
-            raise error
-        if second is not (not deciding):
-            raise NoOverload
-        return not deciding
-
-    return run
-
-
-def _any_of(terms: list[tuple[Run, int]], deciding: bool) -> Run:
-    """A chain of ``&&`` or of ``||``."""
-
-    def run(frame: Frame) -> Any:
-        error: EvaluationError | None = None
-        for term, cost in terms:
-            frame[COST] -= cost
-            try:
-                value = term(frame)
-            except EvaluationError as raised:
-                error = error or raised
-                continue
-            if value is deciding:
-                return deciding
-            if value is not (not deciding):
-                error = error or NoOverload()
-        if error is not None:
-            raise error
-        return not deciding
-
-    return run
-
-
-def _refusal(name: str, args: list[Any]) -> EvaluationError:
-    return EvaluationError(f"no such overload: {name}({', '.join(map(type_name, args))})")
-
-
-def _calling(name: str, function: Callable[..., Any], runs: list[Run]) -> Run:
-    if len(runs) == 1:
-        (only,) = runs
-
-        def call_one(frame: Frame) -> Any:
-            arg = only(frame)
-            try:
-                return function(arg)
-            except NoOverload as error:
-                raise error if error.bare else _refusal(name, [arg]) from None
-
-        return call_one
-
-    def call(frame: Frame) -> Any:
-        args = [run(frame) for run in runs]
-        try:
-            return function(*args)
-        except NoOverload as error:
-            raise error if error.bare else _refusal(name, args) from None
-        except TypeError:
-            raise _refusal(name, args) from None
-
-    return call
-
-
-def _charging(name: str, function: Callable[..., Any], runs: list[Run], cost_of: Callable[[Any], int]) -> Run:
-    def call(frame: Frame) -> Any:
-        args = [run(frame) for run in runs]
-        try:
-            frame[COST] -= cost_of(args)
-            if frame[COST] < 0:
-                raise Stop
-            return function(*args)
-        except NoOverload as error:
-            raise error if error.bare else _refusal(name, args) from None
-        except (TypeError, ValueError, IndexError):
-            raise _refusal(name, args) from None
-
-    return call
-
-
 _SPECIAL: dict[str, Callable[[Any, Call, tuple[Expr, ...]], Code]] = {
     "_&&_": Operations.logical,
     "_||_": Operations.logical,
@@ -586,6 +456,7 @@ _SPECIAL: dict[str, Callable[[Any, Call, tuple[Expr, ...]], Code]] = {
     **dict.fromkeys(_ORDER, Operations.order),
     **dict.fromkeys(_ARITHMETIC, Operations.arithmetic),
     **dict.fromkeys(_AFFIXES, Operations.affix),
+    "matches": Operations.pattern,
     "@in": Operations.membership,
     "_[_]": Operations.index,
     "_?._": Operations.optional_select,
