@@ -133,6 +133,10 @@ class Server:
         self.clock = clock
         self.store = store or Store()
         self.registry = Registry()
+        self.compaction_interval = timedelta(minutes=5)
+        """The lifetime of continue tokens: upstream's etcd forgets what was, every five minutes."""
+        self.page_times: dict[int, datetime] = {}
+        """When the first page of a list at a revision was answered, for the latest such revisions."""
         self.admission: Admission | None = None
         """Called after the namespace's life cycle was checked. An extension installs it."""
         self.authenticator: Authenticator | None = None

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.errors import ApiError, BadRequest, Expired, Invalid, ServerTimeout
+from steersman.api.generated import load
 from steersman.api.kinds import Object, ObjectMeta
+from steersman.server.local import LocalApi
 from steersman.server.rest.listing import Page, decode_token, encode_token, page
+from steersman.server.server import Server
 from steersman.server.storage.store import Store, object_key
 from steersman.server.storage.watch import Selection
+from tests.harness.fake_clock import FakeClock
 
 
 def put(store: Store, name: str, namespace: str = "a") -> None:
@@ -164,3 +170,22 @@ def test_an_exact_list_of_a_forgotten_instant_expires() -> None:
 
 def test_a_token_can_be_read_back() -> None:
     assert decode_token(encode_token(17, "a/n\0")) == (17, "a/n\0")
+
+
+async def test_a_continue_token_expires_after_the_interval_of_compaction() -> None:
+    clock = FakeClock()
+    server = Server(clock)
+    api, kind = LocalApi(server), load("", "v1", "Namespace")
+    for name in "abc":
+        await api.create(kind, "", {"metadata": {"name": name}})
+    token = (await api.list(kind, limit=1)).continue_
+    clock.advance(299)
+    assert [each.key.name for each in (await api.list(kind, limit=1, continue_=token)).items] == ["b"]
+    clock.advance(1)
+    await api.create(kind, "", {"metadata": {"name": "bb"}})
+    with pytest.raises(Expired) as refused:
+        await api.list(kind, continue_=token)
+    rest = await api.list(kind, continue_=str(refused.value.details["continue"]))
+    assert [each.key.name for each in rest.items] == ["b", "bb", "c"]
+    server.compaction_interval = timedelta(hours=1)
+    assert len((await api.list(kind, continue_=token)).items) == 2

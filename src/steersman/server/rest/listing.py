@@ -137,6 +137,8 @@ def get(server: Server, request: Request) -> Any:
 def list_objects(server: Server, request: Request) -> Page:
     """A page of the objects that a request selects, as they are stored."""
     resource, options = request.resource, request.list_options
+    if options.continue_:
+        _check_lifetime(server, options.continue_)
     found = page(
         server.store,
         server.table(resource),
@@ -146,9 +148,31 @@ def list_objects(server: Server, request: Request) -> Page:
         version=options.resource_version,
         match=options.resource_version_match,
     )
+    if found.continue_:
+        _note_page(server, found.revision)
     if resource.serve_all is not None:
         resource.serve_all(found.items)
     return found
+
+
+_MAX_PAGED = 1024
+"""Revisions whose pages have a lifetime. Older ones are only bounded by the changes that the store keeps."""
+
+
+def _note_page(server: Server, revision: int) -> None:
+    times = server.page_times
+    if revision not in times:
+        times[revision] = server.clock.now()
+        if len(times) > _MAX_PAGED:
+            del times[next(iter(times))]
+
+
+def _check_lifetime(server: Server, token: str) -> None:
+    """Raises `Expired` for a token of a list that began too long ago."""
+    revision, start = decode_token(token)
+    began = server.page_times.get(revision)
+    if began is not None and server.clock.now() - began >= server.compaction_interval:
+        raise _stale(start)
 
 
 def _check_reached(store: Store, version: str) -> None:
