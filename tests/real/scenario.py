@@ -1304,6 +1304,173 @@ KNOWING = (
 # fmt: on
 
 
+# -- protobuf ---------------------------------------------------------------------------------
+
+GO = f"{PROTOBUF},{JSON}"
+PB_PARTIAL = f"{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+PB_PARTIALS = f"{PROTOBUF};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+PB_OLD_PARTIAL = PB_PARTIAL.replace("v=v1", "v=v1beta1")
+PB_TABLE = f"{PROTOBUF};as=Table;g=meta.k8s.io;v=v1"
+_POD = {
+    "containers": [
+        {"name": "c", "image": "i", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "0.5"}}}
+    ]
+}
+_WORK = {
+    "selector": {"matchLabels": {"a": "b"}},
+    "template": {"metadata": {"labels": {"a": "b"}}, "spec": _POD},
+}
+_SPOKEN: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "config map": (CMS, {"data": {"b": "1", "a": ""}, "binaryData": {"c": "AAE="}}),
+    "secret": (SECRETS, {"stringData": {"k": "v"}}),
+    "service": (SERVICES, {"spec": {"ports": [{"port": 80, "targetPort": "web"}]}}),
+    "claim": (
+        CLAIMS,
+        {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1500Mi"}}}},
+    ),
+    "deployment": (DEPLOYMENTS, {"spec": _WORK}),
+    "stateful set": (STATEFUL, {"spec": {**_WORK, "serviceName": "s"}}),
+    "cron job": (
+        CRONJOBS,
+        {
+            "spec": {
+                "schedule": "0 0 * * *",
+                "jobTemplate": {"spec": {"template": {"spec": {**_POD, "restartPolicy": "Never"}}}},
+            }
+        },
+    ),
+    "autoscaler": (
+        HPAS,
+        {
+            "spec": {
+                "maxReplicas": 3,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+            }
+        },
+    ),
+    "budget": (BUDGETS, {"spec": {"minAvailable": "50%"}}),
+    "ingress": (INGRESSES, {"spec": {"defaultBackend": {"service": {"name": "a", "port": {"number": 8}}}}}),
+    "lease": (LEASES, {"spec": {"holderIdentity": "x", "renewTime": "2026-01-02T03:04:05.000600Z"}}),
+    "quota": (QUOTAS, {"spec": {"hard": {"pods": "10"}}}),
+}
+_THINGS = "/apis/wire.example.com/v1/namespaces/<<ns>>/things"
+_THING_CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.wire.example.com"},
+    "spec": {
+        "group": "wire.example.com",
+        "names": {"plural": "things", "kind": "Thing"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+            }
+        ],
+    },
+}
+WIRE = (
+    *(
+        post(f"create a {name}", path, {"metadata": {"name": "w"}, **body}, accept=GO)
+        for name, (path, body) in _SPOKEN.items()
+    ),
+    *(get(f"a {name}", f"{path}/w", accept=PROTOBUF) for name, (path, _) in _SPOKEN.items()),
+    *(
+        get(f"the metadata of a {name}", f"{path}/w", accept=PB_PARTIAL)
+        for name, (path, _) in _SPOKEN.items()
+    ),
+    *(
+        get(f"all of {name}", f"{path}?fieldSelector=metadata.name%3Dw", accept=GO)
+        for name, (path, _) in _SPOKEN.items()
+    ),
+    *(
+        get(f"all metadata of {name}", f"{path}?fieldSelector=metadata.name%3Dw", accept=PB_PARTIALS)
+        for name, (path, _) in _SPOKEN.items()
+    ),
+    get("old metadata", f"{CMS}/w", accept=PB_OLD_PARTIAL),
+    get("a table, which has no message", f"{CMS}/w", accept=PB_TABLE),
+    get("a table or else JSON", f"{CMS}/w", accept=f"{PB_TABLE},{JSON}"),
+    get("metadata of a list as of an object", CMS, accept=PB_PARTIAL),
+    get("a list of an object", f"{CMS}/w", accept=PB_PARTIALS),
+    get("less than JSON", f"{CMS}/w", accept=f"{PROTOBUF};q=0.5,{JSON};q=0.9"),
+    get("more than JSON", f"{CMS}/w", accept=f"{JSON};q=0.5,{PROTOBUF};q=0.9"),
+    get("pretty", f"{CMS}/w?pretty=true", accept=PROTOBUF),
+    get("no such", f"{CMS}/none", accept=GO),
+    get("no such in YAML", f"{CMS}/none", accept=YAML),
+    get("no such resource", here("nothings"), accept=GO),
+    get("a bad selector", f"{CMS}?labelSelector=a+in+b", accept=GO),
+    post("there already", CMS, {"metadata": {"name": "w"}}, accept=GO),
+    post("invalid", CMS, {"metadata": {"name": "W!"}}, accept=GO),
+    post("invalid in YAML", CMS, {"metadata": {"name": "W!"}}, accept=YAML),
+    get("nobody's", CMS, user="", accept=GO),
+    get("refused", CMS, user="stranger", accept=GO),
+    get("CBOR or protobuf", f"{CMS}/w", accept=f"{CBOR},{PROTOBUF}"),
+    patch("patch", f"{CMS}/w", {"data": {"b": "2"}}, accept=GO),
+    patch("patch again", f"{CMS}/w", {"data": {"z": "1"}}, accept=GO),
+    get("a scale", f"{DEPLOYMENTS}/w/scale", accept=GO),
+    patch("change a scale", f"{DEPLOYMENTS}/w/scale", {"spec": {"replicas": 3}}, accept=GO),
+    post(
+        "may I",
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}},
+        accept=GO,
+    ),
+    post("who am I", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, accept=GO, head=True),
+    get("the versions", "/api", accept=PROTOBUF),
+    get("a group", "/apis/apps", accept=PROTOBUF),
+    get("resources of a group", "/apis/batch/v1", accept=PROTOBUF),
+    post("define", CRDS, _THING_CRD, accept=JSON, head=True),
+    get("until they are served", _THINGS, until=200, head=True),
+    post(
+        "create a thing",
+        _THINGS,
+        {
+            "apiVersion": "wire.example.com/v1",
+            "kind": "Thing",
+            "metadata": {"name": "t", "labels": {"a": "b"}},
+            "spec": 1,
+        },
+        accept=GO,
+    ),
+    post(
+        "create a thing for protobuf",
+        _THINGS,
+        {"apiVersion": "wire.example.com/v1", "kind": "Thing", "metadata": {"name": "u"}},
+        accept=PROTOBUF,
+    ),
+    get("no thing for protobuf", f"{_THINGS}/u", accept=GO),
+    get("a thing", f"{_THINGS}/t", accept=PROTOBUF),
+    get("a thing or JSON", f"{_THINGS}/t", accept=GO),
+    get("the metadata of a thing", f"{_THINGS}/t", accept=PB_PARTIAL),
+    get("the metadata of things", _THINGS, accept=PB_PARTIALS),
+    get("no such thing", f"{_THINGS}/none", accept=GO),
+    get("things watched", f"{_THINGS}?watch=1&resourceVersion=0", accept=PROTOBUF),
+    get("things watched by metadata", f"{_THINGS}?watch=1&resourceVersion=0", accept=PB_PARTIAL, lines=1),
+    delete("delete a thing", f"{_THINGS}/t", accept=GO),
+    get("watched", f"{CMS}?watch=1&fieldSelector=metadata.name%3Dw&resourceVersion=0", accept=GO, lines=1),
+    get(
+        "watched by metadata",
+        f"{CMS}?watch=1&fieldSelector=metadata.name%3Dw&resourceVersion=0",
+        accept=PB_PARTIAL,
+        lines=1,
+    ),
+    get(
+        "watched from the beginning",
+        f"{CMS}?watch=1&fieldSelector=metadata.name%3Dw&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+        accept=GO,
+        lines=2,
+    ),
+    get("watched as tables", f"{CMS}?watch=1", accept=PB_TABLE),
+    get("watched as YAML", f"{CMS}?watch=1", accept=YAML),
+    *(delete(f"delete a {name}", f"{path}/w", accept=GO) for name, (path, _) in _SPOKEN.items()),
+    delete("delete all", f"{SECRETS}?labelSelector=a%3Db", accept=GO),
+)
+
 CHAPTERS: Mapping[str, tuple[Ask, ...]] = {
     "paths": PATHS,
     "creating": CREATING,
@@ -1327,5 +1494,6 @@ CHAPTERS: Mapping[str, tuple[Ask, ...]] = {
     "sharing": SHARING,
     "custom": CUSTOM,
     "knowing": KNOWING,
+    "wire": WIRE,
 }
 """By name, in order. Requests are called ``chapter: title``."""

@@ -113,11 +113,8 @@ def negotiate(
 
 def negotiate_stream(accept: str, restriction: Restriction) -> MediaTypeOptions:
     """The form of a watch. Raises `NotAcceptable` also for a form that is served, but not as a stream."""
-    try:
-        found = negotiate(accept, restriction)
-    except NotAcceptable:
-        found = None
-    if found is None or found.media_type not in STREAMS:
+    found = negotiate(accept, restriction)
+    if found.media_type not in STREAMS:
         served = ", ".join(f"{media_type};stream=watch" for media_type in STREAMS)
         raise NotAcceptable(f"only the following media types are accepted: {served}", reason="NotAcceptable")
     return found

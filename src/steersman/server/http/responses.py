@@ -93,6 +93,13 @@ def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
         resourceVersion=str(page.revision), continue_=page.continue_, remainingItemCount=page.remaining
     )
     choice = ctx.choice(custom=resource.type in CODECS)
+    if choice.target is not None and choice.target.kind == "PartialObjectMetadata":
+        package = (resource.group or "core").partition(".")[0]
+        go = "unstructured.UnstructuredList" if resource.type in CODECS else f"{package}.{resource.kind}List"
+        raise NotAcceptable(
+            f"you requested PartialObjectMetadata, but the requested object is a list (*{go})",
+            reason="NotAcceptable",
+        )
     if choice.media_type == PROTOBUF:
         return Response(_protobuf_list(ctx, choice, resource, metadata, objects), 200, PROTOBUF)
     if choice.target is None:
