@@ -30,7 +30,7 @@ MAX_WRITES = 128
 """Writes of one step that are kept by name: a step can create five hundred pods."""
 MAX_OBJECTS = 4096
 """Objects whose last rounds are kept, per trace: those that had rounds last."""
-ROUNDS_OF_OBJECT = 4
+ROUNDS_OF_OBJECT = 3
 """Rounds kept for each object and controller, however many rounds others have meanwhile."""
 
 
