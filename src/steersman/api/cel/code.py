@@ -77,7 +77,6 @@ class Compiler:
         self.scope = scope
         self.type_names = type_names
         self.composed = composed
-        self._made: dict[Expr, Code] = {}
 
     handlers: Mapping[type[Expr], Callable[[Any, Any], Code]] = {}
 

@@ -60,6 +60,7 @@ def perform(server: Server, request: Request, body: Any = None) -> Result:
 
     ``body`` is a struct of `body_type`, or a patch as plain data. Dry run is decided here, for every verb.
     """
+    server.request_warnings.clear()
     if request.dry_run or (isinstance(body, Eviction) and eviction.is_dry_run(body)):
         server = DryRunServer(server)
     if request.subresource in _BODIES:

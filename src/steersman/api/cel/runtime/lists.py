@@ -7,8 +7,7 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any
 
-from steersman.api.cel.runtime.operators import _ABSENT as ABSENT
-from steersman.api.cel.runtime.operators import ADD, MAX_SIZE, compare, contains, equal, find
+from steersman.api.cel.runtime.operators import ABSENT, ADD, MAX_SIZE, compare, contains, equal, find
 from steersman.api.cel.runtime.text import index_of_text, last_index_of_text
 from steersman.api.cel.runtime.values import (
     NONE,

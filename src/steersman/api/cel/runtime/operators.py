@@ -275,7 +275,7 @@ def member(value: Any, within: Any) -> bool:
     if type(within) is list:
         return contains(within, value)
     if isinstance(within, Mapping):
-        return find(within, value) is not _ABSENT
+        return find(within, value) is not ABSENT
     if isinstance(within, list | tuple):
         return contains(within, value)
     raise NoOverload("no such overload: @in", bare=True)
@@ -283,33 +283,33 @@ def member(value: Any, within: Any) -> bool:
 
 # -- look-up --------------------------------------------------------------------------------------
 
-_ABSENT: Any = object()
+ABSENT: Any = object()
 
 
 def find(within: Mapping[Any, Any], key: Any) -> Any:
-    """The value of a key; `_ABSENT` if there is none. True is not 1."""
+    """The value of a key; `ABSENT` if there is none. True is not 1."""
     try:
-        found = within.get(key, _ABSENT)
+        found = within.get(key, ABSENT)
     except TypeError:
         raise NoOverload(f"unsupported key type: {type_name(key)}", bare=True) from None
-    if found is _ABSENT or type(key) is str:
-        return _default(within, key) if found is _ABSENT else found
+    if found is ABSENT or type(key) is str:
+        return _default(within, key) if found is ABSENT else found
     if key in (0, 1):
         is_bool = type(key) is bool
-        return found if any(each == key and (type(each) is bool) is is_bool for each in within) else _ABSENT
+        return found if any(each == key and (type(each) is bool) is is_bool for each in within) else ABSENT
     return found
 
 
 def _default(within: Mapping[Any, Any], key: Any) -> Any:
     missing = getattr(type(within), "__missing__", None)
-    return _ABSENT if missing is None else missing(within, key)
+    return ABSENT if missing is None else missing(within, key)
 
 
 def index(value: Any, key: Any) -> Any:
     """``x[y]``. Raises `EvaluationError`."""
     if isinstance(value, Mapping):
         found = find(value, key)
-        if found is _ABSENT:
+        if found is ABSENT:
             raise EvaluationError(f"no such key: {show(key)}")
         return found
     if isinstance(value, list | tuple):
@@ -337,7 +337,7 @@ def optional_index(value: Any, key: Any) -> Optional:
         value = value.value
     if isinstance(value, Mapping):
         found = find(value, key)
-        return NONE if found is _ABSENT else Optional(found, True)
+        return NONE if found is ABSENT else Optional(found, True)
     if isinstance(value, list | tuple):
         number = int(key) if type(key) is float and key.is_integer() else key
         if type(number) not in (int, Uint):
@@ -350,7 +350,7 @@ def select(value: Any, field: str) -> Any:
     """``x.field``, where it is not simply there."""
     if isinstance(value, Mapping):
         found = find(value, field)
-        if found is not _ABSENT:
+        if found is not ABSENT:
             return found
     elif type(value) is Optional:
         return optional_index(value, field)
@@ -361,7 +361,7 @@ def has(value: Any, field: str) -> bool:
     """``has(x.field)``: false also where x has no fields at all."""
     if type(value) is Optional:
         return value.present and has(value.value, field)
-    return isinstance(value, Mapping) and find(value, field) is not _ABSENT
+    return isinstance(value, Mapping) and find(value, field) is not ABSENT
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {

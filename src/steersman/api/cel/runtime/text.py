@@ -7,6 +7,7 @@ from typing import Any
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.cel.runtime.formatting import format_string
+from steersman.api.cel.runtime.operators import MAX_SIZE
 from steersman.api.cel.runtime.values import EvaluationError, NoOverload
 from steersman.api.go_regexp import InvalidPattern, Pattern, compile_pattern
 
@@ -105,7 +106,7 @@ _UPPER = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
 
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     times = text.count(old) if old else len(text) + 1
-    if times and len(text) + times * (len(new) - len(old)) > 4_000_000:
+    if times and len(text) + times * (len(new) - len(old)) > MAX_SIZE:
         raise EvaluationError("operation cancelled: actual cost limit exceeded")
     return text.replace(old, new, count if count >= 0 else -1)
 
