@@ -1,18 +1,34 @@
-"""CEL expressions: any source has a type or `CelError`, whatever its depth, its length and its macros."""
+"""CEL expressions: any source has a type or `CelError`, and any typed one a value or `EvaluationError`, within its budget."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from hypothesis import strategies as st
 
 from steersman.api.cel import CelError, Environment, parse
 from steersman.api.cel import check as type_check
-from steersman.api.cel.checker import MAX_TYPE_SIZE
+from steersman.api.cel.checker import MAX_TYPE_SIZE, checked
+from steersman.api.cel.cost import MAX, estimate
+from steersman.api.cel.program import compile_program
+from steersman.api.cel.runtime.values import EvaluationError, Optional
 from steersman.api.cel.types import DYN, INT, STRING, Sort, list_of, map_of, optional_of
 from tests.fuzz.target import Target
 
 _ENVIRONMENT = Environment().with_variables(
     i=INT, s=STRING, l=list_of(INT), m=map_of(STRING, list_of(STRING)), o=optional_of(STRING), d=DYN
 )
+
+
+_VALUES: dict[str, Any] = {
+    "i": 3,
+    "s": "text",
+    "l": [1, 2, 3],
+    "m": {"a": ["b"], "c": []},
+    "o": Optional("x", True),
+    "d": {"i": 1, "s": [None, True, 1.5]},
+}
+_LIMIT = 10_000
 
 
 def check(data: bytes) -> None:
@@ -34,6 +50,18 @@ def check(data: bytes) -> None:
     assert str(found)
     # Brackets do not change a type.
     assert type_check(f"({source}\n)", _ENVIRONMENT) == found
+    _evaluate(source)
+
+
+def _evaluate(source: str) -> None:
+    """A checked expression has a value or an error within its budget, and its cost can be estimated."""
+    checked_source = checked(source, _ENVIRONMENT)
+    assert 0 <= estimate(checked_source, lambda path: 10).max <= MAX
+    program = compile_program(checked_source.expr, tuple(_VALUES), checked_source.types)
+    try:
+        assert program.evaluate(*_VALUES.values(), limit=_LIMIT).cost <= _LIMIT
+    except EvaluationError:
+        return
 
 
 def _check_error(error: CelError) -> None:
