@@ -3,8 +3,8 @@
 The structs have names, types and merge strategies; `steersman.server.discovery.openapi.facts` adds the rest. A
 `Dialect` holds the differences between OpenAPI v2 and v3.
 
-differs: there are no descriptions, and defaults only for list keys, so ``kubectl explain`` shows fields and
-types without descriptions.
+differs: there are defaults for list keys only, and descriptions of most kinds only with the package kubernetes-validate
+(`descriptions`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from steersman.api.generated.merge import Field, Merge, fields_of
 from steersman.api.kinds import Struct
 from steersman.server.codec.convert import is_micro_time
 from steersman.server.discovery.openapi import facts
+from steersman.server.discovery.openapi.descriptions import describe
 
 Document: TypeAlias = dict[str, Any]
 
@@ -157,7 +158,7 @@ def definitions(dialect: Dialect) -> Mapping[str, Document]:
         if "list" in row.verbs
     }
     result |= _scalar_definitions(dialect)
-    return {name: result[name] for name in sorted(result)}
+    return describe({name: result[name] for name in sorted(result)}, dialect.version)
 
 
 def _scalar_definitions(dialect: Dialect) -> dict[str, Document]:

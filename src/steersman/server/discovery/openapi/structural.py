@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steersman.server.discovery.documents import CustomResource
+from steersman.server.discovery.openapi.descriptions import METADATA, TYPE_META
 from steersman.server.discovery.openapi.schemas import OBJECT_META, Dialect, Document, gvk, list_definition
 
 _PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
@@ -39,12 +40,7 @@ def _root_schema(dialect: Dialect, schema: Mapping[str, Any] | None) -> Document
     if schema is None or (dialect.version == 2 and schema.get(_PRESERVE_UNKNOWN)):
         return {"type": "object"}
     result = _convert_schema(dialect, schema)
-    properties = {
-        **result.get("properties", {}),
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": dialect.ref(OBJECT_META),
-    }
+    properties = {**result.get("properties", {}), **_object_fields(dialect)}
     return {**result, "properties": {key: properties[key] for key in sorted(properties)}}
 
 
@@ -90,11 +86,14 @@ def _reduce_to_v2(result: Document) -> None:
 
 def _add_object_fields(dialect: Dialect, result: Document) -> None:
     """Adds apiVersion, kind and metadata to an embedded object."""
-    result["properties"] = {
-        **result.get("properties", {}),
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": dialect.ref(OBJECT_META),
-    }
+    result["properties"] = {**result.get("properties", {}), **_object_fields(dialect)}
     required = list(result.get("required", ()))
     result["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
+
+
+def _object_fields(dialect: Dialect) -> Document:
+    """The fields that every object has, with their descriptions."""
+    return {
+        **{name: {"type": "string", "description": text} for name, text in TYPE_META.items()},
+        "metadata": dialect.ref(OBJECT_META, description=METADATA),
+    }
