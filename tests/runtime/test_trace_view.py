@@ -17,7 +17,7 @@ from steersman.intent.verdict import Rest
 from steersman.runtime.action_table import Written
 from steersman.runtime.causes import RETRY, Cause, Event, Timer, add_cause, type_of
 from steersman.runtime.controller_group import ControllerGroup
-from steersman.runtime.trace import MAX_OBJECTS, ROUNDS_OF_OBJECT, Ending, Failure, Round, Step, Trace
+from steersman.runtime.trace import MAX_KEPT, ROUNDS_OF_OBJECT, Ending, Failure, Round, Step, Trace
 from steersman.runtime.trace_figures import OTHER_CLIENT, fights, figures
 from steersman.runtime.trace_links import Links
 from steersman.runtime.trace_view import MAX_LIMIT, TraceView
@@ -223,10 +223,13 @@ def test_the_last_rounds_of_an_object_outlive_the_ring_of_a_busy_controller() ->
 
 def test_memory_is_bounded_however_many_objects_have_rounds() -> None:
     trace = Trace(capacity=8)
-    for number in range(MAX_OBJECTS + 100):
+    for number in range(MAX_KEPT + 100):
         trace.record(round_of(key=Key("", str(number))))
-    assert len(trace.numbered()) == MAX_OBJECTS
+    assert len(trace.numbered()) == MAX_KEPT
     assert trace.rounds("a", Key("", "0")) == []
+    for number in range(MAX_KEPT):
+        trace.record(round_of(key=Key("", str(number % 4000))))
+    assert len(trace.numbered()) <= MAX_KEPT + trace.capacity
 
 
 def test_a_failed_round_says_when_it_is_tried_again() -> None:

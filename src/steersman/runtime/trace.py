@@ -28,8 +28,8 @@ from steersman.runtime.causes import Cause, Event, type_of
 
 MAX_WRITES = 128
 """Writes of one step that are kept by name: a step can create five hundred pods."""
-MAX_OBJECTS = 4096
-"""Objects whose last rounds are kept, per trace: those that had rounds last."""
+MAX_KEPT = 8192
+"""Rounds that are kept by object, per trace: those of the objects that had rounds last."""
 ROUNDS_OF_OBJECT = 3
 """Rounds kept for each object and controller, however many rounds others have meanwhile."""
 
@@ -114,6 +114,8 @@ class Trace:
         self._rings: dict[str, deque[Numbered]] = {}
         self._objects: dict[tuple[str, Key], tuple[Numbered, ...]] = {}
         """The last rounds by controller and key; the object whose last round is oldest comes first."""
+        self._kept = 0
+        """How many rounds there are in `_objects`."""
 
     def record(self, round_: Round) -> None:
         """Add a round; the oldest of the same controller is dropped if the ring is full."""
@@ -133,10 +135,12 @@ class Trace:
         before = objects.pop(about, None)
         if before is None:
             objects[about] = (entry,)
-            if len(objects) > MAX_OBJECTS:
-                del objects[next(iter(objects))]
+            self._kept += 1
         else:
             objects[about] = (*before[1 - ROUNDS_OF_OBJECT :], entry)
+            self._kept += len(before) < ROUNDS_OF_OBJECT
+        while self._kept > MAX_KEPT:
+            self._kept -= len(objects.pop(next(iter(objects))))
         for listener in self.listeners:
             listener(self.last, round_)
 
