@@ -185,6 +185,8 @@ class Chain:
 
     def mutate(self, request: AdmissionAttributes) -> Any:
         webhooks, policies = self._webhooks, self._policies
+        if webhooks is None and policies is None:
+            return self._run_mutators(request, late=None)
         by_webhooks = webhooks is not None and bool(webhooks.mutating)
         if not by_webhooks and (policies is None or not policies.mutating):
             return self._run_mutators(request, late=None)
@@ -243,6 +245,8 @@ class Chain:
 
     def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
         webhooks, policies = self._webhooks, self._policies
+        if webhooks is None and policies is None:
+            return self._run_validators(request, late=None)
         by_webhooks = webhooks is not None and bool(webhooks.validating)
         if not by_webhooks and (policies is None or not policies.validating):
             return self._run_validators(request, late=None)
