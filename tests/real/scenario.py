@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.real import scenario_webhooks
+
 JSON = "application/json"
 YAML = "application/yaml"
 CBOR = "application/cbor"
@@ -1495,5 +1497,6 @@ CHAPTERS: Mapping[str, tuple[Ask, ...]] = {
     "custom": CUSTOM,
     "knowing": KNOWING,
     "wire": WIRE,
+    "webhooks": tuple(Ask(**row) for row in scenario_webhooks.rows()),
 }
 """By name, in order. Requests are called ``chapter: title``."""

@@ -31,7 +31,9 @@ from steersman.server.codec.negotiation import PROTOBUF
 from steersman.server.server import Server
 from tests.harness.envtest import RealPlane
 from tests.harness.protobuf_reader import read_body, read_frames
+from tests.harness.webhook_server import WebhookServer
 from tests.real.scenario_plain import Answer, Plain, in_order
+from tests.real.scenario_webhooks import HANDLERS
 
 ISSUER = "https://kubernetes.default.svc"
 GROUPS = {"admin": ("system:masters",)}
@@ -141,10 +143,12 @@ async def play(target: Target, chapters: Mapping[str, Sequence[Any]]) -> dict[st
                 sessions[user] = await stack.enter_async_context(made)
             return sessions[user]
 
+        hooks = stack.enter_context(WebhookServer(HANDLERS))
         for chapter, asks in chapters.items():
-            plain = Plain(target.url)
+            plain = Plain(target.url, hooks.address)
             namespace = f"scene-{chapter}"
             known = {"ns": namespace, "expired": expired(target.keys)}
+            known |= {"hooks": hooks.address, "bundle": hooks.ca_bundle}
             await _set_up(await session("admin"), target.url, namespace)
             for ask in asks:
                 title = f"{chapter}: {ask.title}"
