@@ -148,7 +148,7 @@ class Bench:
                     namespace=f"bench-{name}-{number}",
                     deployments=options.deployments,
                     replicas=options.replicas,
-                    collects=GARBAGE_COLLECTOR in options.controllers,
+                    collects=any(word in options.controllers for word in (GARBAGE_COLLECTOR, "*")),
                     timeout=options.timeout,
                     say=say,
                 )
