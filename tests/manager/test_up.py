@@ -25,7 +25,7 @@ from steersman.client.http import HttpApi
 from steersman.manager import cli
 from steersman.manager.control_plane import run_control_plane
 from steersman.manager.flags import UsageError
-from steersman.manager.up import read
+from steersman.manager.up import read, warnings
 from steersman.server.local import LocalApi
 from tests.harness.follow import until
 
@@ -358,3 +358,20 @@ def test_a_port_that_is_taken_and_a_foreign_directory_are_one_line(
     assert said.startswith("Error: ")
     assert str(tmp_path / "data") in said
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "warned"),
+    [
+        (["--host=0.0.0.0"], False),
+        (["--allow-exec"], False),
+        (["--allow-exec", "--host=::1"], False),
+        (["--allow-exec", "--host=localhost"], False),
+        (["--allow-exec", "--host=0.0.0.0"], True),
+        (["--allow-exec", "--host=::"], True),
+    ],
+)
+def test_commands_for_clients_on_other_machines_are_warned_of(flags: list[str], warned: bool) -> None:
+    found = list(warnings(read(flags)))
+    assert len(found) == warned
+    assert all("lets users on other machines run commands" in warning for warning in found)

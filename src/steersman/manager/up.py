@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
 
 from steersman.api.clock import Clock, RealClock
@@ -149,8 +150,24 @@ def _greeting(options: ControlPlaneOptions, running: RunningControlPlane, took: 
     yield f"steersman is up at {running.url} with {nodes} and {controllers} ({took:.1f} s)"
     if running.other_manager:
         yield f"  the controllers wait: {running.other_manager} holds the Lease kube-system/kube-controller-manager"
+    for warning in warnings(options):
+        yield f"  warning: {warning}"
     yield f"  export KUBECONFIG={running.kubeconfig}"
     yield "  kubectl get nodes            (Ctrl-C here stops the control plane)"
+
+
+def warnings(options: ControlPlaneOptions) -> Iterator[str]:
+    """Choices that are allowed, and dangerous."""
+    if options.allow_exec and not _is_loopback(options.host):
+        yield f"--allow-exec with --host={options.host} lets users on other machines run commands on this one"
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to an address to listen on."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _cause(failure: ComponentFailed, options: ControlPlaneOptions) -> ComponentFailed:
