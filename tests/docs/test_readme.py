@@ -9,6 +9,7 @@ import pytest
 
 from steersman.controllers import CONTROLLERS
 from steersman.manager.controller_selection import KNOWN
+from steersman.manager.controller_table import controller_table
 from steersman.manager.verbs import VERBS
 from steersman.manager.version import KUBERNETES
 from steersman.testing import Cluster
@@ -17,6 +18,13 @@ pytest_plugins = "pytester"
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+STATES = {
+    "on": "on by default",
+    "off": "off by default",
+    "flags": "on with flags they need",
+    "gate": "behind feature gates",
+    "cloud": "with a cloud provider",
+}
 WEB = """
 apiVersion: apps/v1
 kind: Deployment
@@ -47,6 +55,22 @@ def test_its_figures_are_those_of_the_program() -> None:
     assert f"has {len(CONTROLLERS)} of {len(KNOWN)} controllers" in README
     assert f"installs {len(pinned('deploy/requirements.lock'))} packages" in README
     assert f"kube-controller-manager {KUBERNETES.removeprefix('v').rpartition('.')[0]}" in README
+
+
+def test_its_table_of_controllers_is_that_of_the_program() -> None:
+    told = {
+        state: (int(number), names.split(", "))
+        for state, number, names in re.findall(
+            r"^\| ([a-z ]+) \| (\d+) \| ([a-z, -]+) \|$", README, re.MULTILINE
+        )
+    }
+    there = controller_table()
+    assert told == {
+        words: (len(names), names)
+        for state, words in STATES.items()
+        if (names := [row.name.removesuffix("-controller") for row in there if row.state == state])
+    }
+    assert sum(number for number, _ in told.values()) == len(there)
 
 
 def test_the_versions_in_its_table_are_those_that_tests_run_with() -> None:
