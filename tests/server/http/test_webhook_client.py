@@ -167,17 +167,27 @@ async def test_a_webhook_that_hangs_up(plane: Plane, hooks: WebhookServer) -> No
     assert (await failure(plane, hooks.url("/gone"))).endswith(": EOF")
 
 
-async def test_a_server_without_tls(plane: Plane) -> None:
-    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "http: server gave HTTP response to HTTPS client"),
+        # cert-manager's webhook, until it has a certificate
+        (b"\x15\x03\x03\x00\x02\x02\x50", "remote error: tls: internal error"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", "remote error: tls: handshake failure"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "remote error: tls: protocol version not supported"),
+    ],
+    ids=["no TLS", "internal error", "handshake failure", "protocol version"],
+)
+async def test_a_server_that_answers_the_handshake_otherwise(plane: Plane, sent: bytes, told: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.write(sent)
         writer.close()
 
-    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        told = await failure(plane, {"url": f"https://127.0.0.1:{port}/x"})
-    assert told.endswith("http: server gave HTTP response to HTTPS client")
+        assert (await failure(plane, {"url": f"https://127.0.0.1:{port}/x"})).endswith(f": {told}")
 
 
 def test_time_holds_still_in_a_simulated_cluster_while_a_webhook_is_asked_over_a_socket(

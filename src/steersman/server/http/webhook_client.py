@@ -159,7 +159,7 @@ def go_error(error: Exception, call: Call) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return _certificate_error(error.certificate_error, parts.hostname or "")
     if isinstance(error, aiohttp.ClientConnectorSSLError):
-        return "http: server gave HTTP response to HTTPS client"
+        return _handshake_error(getattr(error.os_error, "reason", None) or "")
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {parts.hostname}: no such host"
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -188,6 +188,25 @@ def _os_error(error: OSError) -> str:
         errno.ETIMEDOUT: "connection timed out",
     }
     return known.get(number or 0, error.strerror or str(error))
+
+
+_ALERTS = {
+    "unknown ca": "unknown certificate authority",
+    "certificate expired": "expired certificate",
+    "certificate revoked": "revoked certificate",
+    "certificate unknown": "unknown certificate",
+    "protocol version": "protocol version not supported",
+}
+"""Go's words for what a server may send instead of a handshake, where OpenSSL's are others."""
+
+
+def _handshake_error(reason: str) -> str:
+    """``reason`` is OpenSSL's: ``TLSV1_ALERT_INTERNAL_ERROR`` of a server that has no certificate yet."""
+    _, alert, text = reason.partition("_ALERT_")
+    if not alert:
+        return "http: server gave HTTP response to HTTPS client"
+    text = text.lower().replace("_", " ")
+    return f"remote error: tls: {_ALERTS.get(text, text)}"
 
 
 def _certificate_error(error: Exception, host: str) -> str:

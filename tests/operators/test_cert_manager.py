@@ -1,0 +1,166 @@
+"""cert-manager: its webhook makes its own certificate, its injector makes it trusted, its controller issues others."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from kubernetes.dynamic.exceptions import DynamicApiError, InternalServerError
+
+from tests.harness.operators import (
+    Document,
+    Plane,
+    directory,
+    documents,
+    free_port,
+    has_condition,
+    needs,
+    plane,
+)
+
+NAME, NAMESPACE = "cert-manager-webhook", "cert-manager"
+REGISTRATION, API = "admissionregistration.k8s.io/v1", "cert-manager.io/v1"
+
+
+def configuration(kind: str, path: str, operations: list[str], groups: list[str], resources: str) -> Document:
+    """A webhook configuration as cert-manager's chart has it, without a bundle."""
+    return {
+        "apiVersion": REGISTRATION,
+        "kind": f"{kind}WebhookConfiguration",
+        "metadata": {
+            "name": NAME,
+            "annotations": {"cert-manager.io/inject-ca-from-secret": f"{NAMESPACE}/{NAME}-ca"},
+        },
+        "webhooks": [
+            {
+                "name": "webhook.cert-manager.io",
+                "rules": [
+                    {
+                        "apiGroups": groups,
+                        "apiVersions": ["v1"],
+                        "operations": operations,
+                        "resources": [resources],
+                    }
+                ],
+                "admissionReviewVersions": ["v1"],
+                "matchPolicy": "Equivalent",
+                "timeoutSeconds": 30,
+                "failurePolicy": "Fail",
+                "sideEffects": "None",
+                "clientConfig": {"service": {"name": NAME, "namespace": NAMESPACE, "path": path}},
+            }
+        ],
+    }
+
+
+@contextmanager
+def installed(where: Path) -> Iterator[Plane]:
+    """A plane with the definitions, and with the webhook and the injector at work."""
+    port = free_port()
+    with plane(where, f"--webhook-address={NAMESPACE}/{NAME}=127.0.0.1:{port}") as running:
+        running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        running.apply(*documents(*sorted((directory() / "cert-manager/deploy/crds").glob("*.yaml"))))
+        groups = ["cert-manager.io", "acme.cert-manager.io"]
+        running.apply(
+            configuration("Mutating", "/mutate", ["CREATE"], groups[:1], "certificaterequests"),
+            configuration("Validating", "/validate", ["CREATE", "UPDATE"], groups, "*/*"),
+        )
+        webhook = running.start(
+            "cert-manager-webhook",
+            f"--kubeconfig={running.kubeconfig}",
+            f"--secure-port={port}",
+            f"--healthz-port={free_port()}",
+            "--metrics-listen-address=0",
+            f"--dynamic-serving-ca-secret-namespace={NAMESPACE}",
+            f"--dynamic-serving-ca-secret-name={NAME}-ca",
+            f"--dynamic-serving-dns-names={NAME}.{NAMESPACE}.svc",
+        )
+        injector = running.start(
+            "cert-manager-cainjector",
+            f"--kubeconfig={running.kubeconfig}",
+            f"--leader-election-namespace={NAMESPACE}",
+            "--metrics-listen-address=0",
+        )
+        running.listening(port, webhook)
+        for kind in ("Mutating", "Validating"):
+
+            def trusted(kind: str = kind) -> bool:
+                found = running.get(REGISTRATION, f"{kind}WebhookConfiguration", NAME, None)
+                secret = running.get("v1", "Secret", f"{NAME}-ca", NAMESPACE)
+                authority = secret.get("data", {}).get("ca.crt")
+                return bool(authority) and found["webhooks"][0]["clientConfig"].get("caBundle") == authority
+
+            running.until(trusted, f"the authority is in the {kind}WebhookConfiguration", injector)
+
+        def serves() -> bool:
+            # It listens before it has a certificate.
+            try:
+                running.create(issuer("first", selfSigned={}))
+            except InternalServerError as error:
+                if "tls: internal error" not in str(error):
+                    raise
+                return False
+            return True
+
+        running.until(serves, "the webhook serves", webhook)
+        yield running
+
+
+def issuer(name: str, **spec: Document) -> Document:
+    return {"apiVersion": API, "kind": "Issuer", "metadata": {"name": name}, "spec": spec}
+
+
+def certificate(name: str, by: str, **spec: object) -> Document:
+    return {
+        "apiVersion": API,
+        "kind": "Certificate",
+        "metadata": {"name": name},
+        "spec": {"secretName": name, "issuerRef": {"name": by}, **spec},
+    }
+
+
+@needs("bin/cert-manager-webhook", "bin/cert-manager-cainjector", "cert-manager")
+def test_its_webhook_is_trusted_through_its_injector(tmp_path: Path) -> None:
+    with installed(tmp_path) as running:
+        running.create(certificate("named", "first", dnsNames=["web.example"]))
+        with pytest.raises(DynamicApiError, match=r"webhook.cert-manager.io.* denied the request"):
+            running.create(certificate("nameless", "first"))
+
+
+@needs(
+    "bin/cert-manager-controller", "bin/cert-manager-webhook", "bin/cert-manager-cainjector", "cert-manager"
+)
+def test_a_certificate_is_issued_by_an_authority_it_made_itself(tmp_path: Path) -> None:
+    with installed(tmp_path) as running:
+        controller = running.start(
+            "cert-manager-controller",
+            f"--kubeconfig={running.kubeconfig}",
+            f"--leader-election-namespace={NAMESPACE}",
+            f"--cluster-resource-namespace={NAMESPACE}",
+            f"--metrics-listen-address=127.0.0.1:{free_port()}",
+            f"--internal-healthz-listen-address=127.0.0.1:{free_port()}",
+        )
+        key = {"privateKey": {"algorithm": "ECDSA", "size": 256}}
+        running.create(certificate("root", "first", isCA=True, commonName="root", **key))
+        running.create(issuer("root", ca={"secretName": "root"}))
+        running.create(certificate("web", "root", dnsNames=["web.example"], **key))
+        running.until(
+            lambda: has_condition(running.get(API, "Certificate", "web"), "Ready"), "it is issued", controller
+        )
+        (request,) = [
+            each
+            for each in running.list(API, "CertificateRequest")
+            if each["spec"]["issuerRef"]["name"] == "root"
+        ]
+        assert has_condition(request, "Approved")
+        data = running.get("v1", "Secret", "web")["data"]
+        issued, root = (
+            x509.load_pem_x509_certificate(base64.b64decode(data[each])) for each in ("tls.crt", "ca.crt")
+        )
+        issued.verify_directly_issued_by(root)
+        names = issued.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert names.get_values_for_type(x509.DNSName) == ["web.example"]
