@@ -96,6 +96,7 @@ def test_spans_reach_the_collector_of_the_environment(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
     tracing = make_tracing()
     run_world(tracing.trace)
+    assert tracing.close is not None
     tracing.close()
     sent = [ExportTraceServiceRequest.FromString(body) for path, body in bodies if path == "/v1/traces"]
     names = {

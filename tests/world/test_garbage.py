@@ -87,7 +87,7 @@ class Plane:
     def __init__(self, seed: int = 1) -> None:
         self.world = World(seed)
         self.api = self.world.api()
-        self.manager = Moody(self.world.server, "manager")
+        self.manager = Moody(self.world.server, User("manager"))
         with self.world.background():
             kubelets = Kubelets(self.world.api("kubelets"), self.world, ("node-1",))
             self.world.spawn(kubelets.run(), name="kubelets")
@@ -261,7 +261,7 @@ def test_a_definition_that_went_while_nobody_looked_leaves_what_nobody_can_look_
     plane.world.run(plane.world.advance(3600))
     assert "below" in plane.names(CONFIGMAPS)
     ending = plane.fleet.trace.rounds(GC)[-1].ending
-    assert ending == Failure("unable to get REST mapping for example.com/v1/Widget.")
+    assert ending == Failure("unable to get REST mapping for example.com/v1/Widget.", retry_after=1000.0)
     # It is looked up as soon as that is possible again, and found absent.
     plane.create(DEFINITIONS, definition(), "")
     plane.world.run(plane.world.advance(1100))

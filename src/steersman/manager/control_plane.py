@@ -194,7 +194,8 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     if not options.keep_kubeconfig:
         stack.callback(_remove, path, text)
     tracing = make_tracing()
-    stack.callback(tracing.close)
+    if tracing.close is not None:
+        stack.callback(tracing.close)
     stack.push_async_callback(supervisor.stop)
     ready = asyncio.Event()
     rounds = TraceView(tracing.trace, clock)

@@ -185,7 +185,9 @@ async def manage(options: Options, connection: ClientConfig) -> None:
             await server.close()
         await clients.close()
         await root.close()
-        await asyncio.to_thread(tracing.close)
+        if tracing.close is not None:
+            # Spans that are left are sent, which may take a while.
+            await asyncio.to_thread(tracing.close)
 
 
 def _election_client(

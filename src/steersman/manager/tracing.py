@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 
 
 class Tracing(NamedTuple):
-    """A trace, and what ends its export."""
+    """A trace, and what ends its export, if there is one."""
 
     trace: Trace
-    close: Callable[[], None] = lambda: None
+    close: Callable[[], None] | None = None
 
 
 def make_tracing(environ: Mapping[str, str] = os.environ) -> Tracing:

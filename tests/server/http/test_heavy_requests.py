@@ -85,8 +85,8 @@ async def test_lists_watches_and_large_bodies_take_a_turn_and_small_requests_do_
 
 
 async def test_more_yaml_than_is_kept_is_refused(plane: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_yaml, "_waiting_yaml", json_yaml.MAX_WAITING_YAML)
-    text = "metadata: {name: y}\ndata:\n" + "".join(f"  k{number}: v\n" for number in range(1000))
+    monkeypatch.setattr(json_yaml._slow_yaml(), "_waiting", json_yaml.MAX_WAITING_YAML)
+    text = "metadata: {name: y}\ndata:\n" + "".join(f"  k{number}: v\n" for number in range(2000))
     headers = {"Content-Type": "application/yaml"}
     async with plane.session() as session, session.post(CONFIGMAPS, data=text, headers=headers) as answer:
         assert answer.status == 429
