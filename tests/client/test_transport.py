@@ -97,7 +97,7 @@ async def test_a_server_that_cannot_be_trusted_is_one_line_with_the_way_out(
     async with serve(pki.server_context()) as server, client(server.url, tls(pki)) as api:
         with pytest.raises(Unreachable, match=says) as caught:
             await api.create(PODS.untyped, "n", POD)
-    assert caught.value.message.startswith(f"{server.url}: create pods: the server's certificate is")
+    assert caught.value.message.startswith(f"{server.url}: the server's certificate is")
     assert "in the kubeconfig" in caught.value.message
     assert "\n" not in caught.value.message
     assert not caught.value.uncertain

@@ -15,6 +15,7 @@ from steersman.api.scheme import Kind
 from steersman.client.capabilities import REMOTE
 from steersman.controllers import CONTROLLERS
 from steersman.runtime.controller_group import ControllerGroup
+from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
@@ -76,7 +77,7 @@ class Plane:
     def __init__(self, seed: int = 1) -> None:
         self.world = World(seed)
         self.api = self.world.api()
-        self.manager = Moody(self.world.server, "manager")
+        self.manager = Moody(self.world.server, User("manager"))
         with self.world.background():
             settings = KubeletSettings(shutdown=3.0)
             kubelets = Kubelets(self.world.api("kubelets"), self.world, ("node-1",), settings=settings)
