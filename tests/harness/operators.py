@@ -11,15 +11,16 @@ import base64
 import os
 import re
 import socket
+import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from kubernetes import config, dynamic
+from kubernetes import client, config, dynamic
 from kubernetes.dynamic.exceptions import NotFoundError
 
 from tests.harness.ca import CertificateAuthority
@@ -60,16 +61,36 @@ class Plane:
     def __init__(self, where: Path, up: Child, kubeconfig: Path) -> None:
         self.where, self.up, self.kubeconfig = where, up, kubeconfig
         self.programs: list[Child] = []
-        admin = config.new_client_from_config(str(kubeconfig))  # type: ignore[no-untyped-call]
+        self._admin = admin = config.new_client_from_config(str(kubeconfig))  # type: ignore[no-untyped-call]
         cache = str(where / "discovery.json")
         self._client: Any = dynamic.DynamicClient(admin, cache_file=cache)  # type: ignore[no-untyped-call]
 
-    def start(self, name: str, *flags: str, env: Mapping[str, str] | None = None) -> Child:
-        """Runs a program until the end of the test, as the cluster's administrator."""
-        environment = {"KUBECONFIG": str(self.kubeconfig), **(env or {})}
-        program = Child([str(directory() / "bin" / name), *flags], self.where / f"{name}.log", environment)
+    def start(self, name: str, *flags: str, account: str) -> Child:
+        """Runs a program until the end of the test, with the rights of a ServiceAccount (``namespace/name``)."""
+        rights = self._kubeconfig(*account.split("/"))
+        command = [str(directory() / "bin" / name), *flags, f"--kubeconfig={rights}"]
+        # Some heed the flag only, some the variable only.
+        program = Child(command, self.where / f"{name}.log", {"KUBECONFIG": str(rights)})
         self.programs.append(program)
         return program
+
+    def _kubeconfig(self, namespace: str, name: str) -> Path:
+        request: Any = {"spec": {"expirationSeconds": 3600}}
+        core = client.CoreV1Api(self._admin)
+        made = core.create_namespaced_service_account_token(name, namespace, request)
+        document = yaml.safe_load(self.kubeconfig.read_text())
+        document["users"][0]["user"] = {"token": made.status.token}
+        path = self.where / f"{namespace}-{name}.kubeconfig"
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def helm(self, *arguments: str, fails: bool = False) -> str:
+        """Runs Helm with its own files in the test's directory; what it prints."""
+        homes = {f"HELM_{each}_HOME": str(self.where / each.lower()) for each in ("CACHE", "CONFIG", "DATA")}
+        command = [str(directory() / "bin/helm"), *arguments, f"--kubeconfig={self.kubeconfig}"]
+        done = subprocess.run(command, env=homes, capture_output=True, text=True, timeout=120, check=False)
+        assert bool(done.returncode) is fails, f"{' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
 
     def kind(self, document: Document) -> Any:
         return self._client.resources.get(api_version=document["apiVersion"], kind=document["kind"])

@@ -1,13 +1,16 @@
-"""cert-manager: its webhook makes its own certificate, its injector makes it trusted, its controller issues others."""
+"""cert-manager, installed by its chart: its webhook makes its own certificate, its injector
+makes that trusted, its controller issues others. Each has the rights of its own ServiceAccount."""
 
 from __future__ import annotations
 
 import base64
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography import x509
 from kubernetes.dynamic.exceptions import DynamicApiError, InternalServerError
 
@@ -15,7 +18,6 @@ from tests.harness.operators import (
     Document,
     Plane,
     directory,
-    documents,
     free_port,
     has_condition,
     needs,
@@ -26,35 +28,16 @@ NAME, NAMESPACE = "cert-manager-webhook", "cert-manager"
 REGISTRATION, API = "admissionregistration.k8s.io/v1", "cert-manager.io/v1"
 
 
-def configuration(kind: str, path: str, operations: list[str], groups: list[str], resources: str) -> Document:
-    """A webhook configuration as cert-manager's chart has it, without a bundle."""
-    return {
-        "apiVersion": REGISTRATION,
-        "kind": f"{kind}WebhookConfiguration",
-        "metadata": {
-            "name": NAME,
-            "annotations": {"cert-manager.io/inject-ca-from-secret": f"{NAMESPACE}/{NAME}-ca"},
-        },
-        "webhooks": [
-            {
-                "name": "webhook.cert-manager.io",
-                "rules": [
-                    {
-                        "apiGroups": groups,
-                        "apiVersions": ["v1"],
-                        "operations": operations,
-                        "resources": [resources],
-                    }
-                ],
-                "admissionReviewVersions": ["v1"],
-                "matchPolicy": "Equivalent",
-                "timeoutSeconds": 30,
-                "failurePolicy": "Fail",
-                "sideEffects": "None",
-                "clientConfig": {"service": {"name": NAME, "namespace": NAMESPACE, "path": path}},
-            }
-        ],
-    }
+def chart(where: Path) -> Path:
+    """Its chart, which has no version before it is released."""
+    copied = where / "cert-manager"
+    shutil.copytree(directory() / "cert-manager/deploy/charts/cert-manager", copied)
+    (copied / "Chart.yaml").write_text(
+        yaml.safe_dump(
+            {"apiVersion": "v2", "name": "cert-manager", "version": "1.21.1", "appVersion": "1.21.1"}
+        )
+    )
+    return copied
 
 
 @contextmanager
@@ -62,28 +45,23 @@ def installed(where: Path) -> Iterator[Plane]:
     """A plane with the definitions, and with the webhook and the injector at work."""
     port = free_port()
     with plane(where, f"--webhook-address={NAMESPACE}/{NAME}=127.0.0.1:{port}") as running:
-        running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        running.apply(*documents(*sorted((directory() / "cert-manager/deploy/crds").glob("*.yaml"))))
-        groups = ["cert-manager.io", "acme.cert-manager.io"]
-        running.apply(
-            configuration("Mutating", "/mutate", ["CREATE"], groups[:1], "certificaterequests"),
-            configuration("Validating", "/validate", ["CREATE", "UPDATE"], groups, "*/*"),
-        )
+        values = ("--set=crds.enabled=true", f"--namespace={NAMESPACE}", "--create-namespace")
+        running.helm("install", "cert-manager", str(chart(where)), *values, "--wait", "--timeout=60s")
         webhook = running.start(
             "cert-manager-webhook",
-            f"--kubeconfig={running.kubeconfig}",
             f"--secure-port={port}",
             f"--healthz-port={free_port()}",
             "--metrics-listen-address=0",
             f"--dynamic-serving-ca-secret-namespace={NAMESPACE}",
             f"--dynamic-serving-ca-secret-name={NAME}-ca",
             f"--dynamic-serving-dns-names={NAME}.{NAMESPACE}.svc",
+            account=f"{NAMESPACE}/{NAME}",
         )
         injector = running.start(
             "cert-manager-cainjector",
-            f"--kubeconfig={running.kubeconfig}",
-            f"--leader-election-namespace={NAMESPACE}",
+            "--leader-election-namespace=kube-system",
             "--metrics-listen-address=0",
+            account=f"{NAMESPACE}/cert-manager-cainjector",
         )
         running.listening(port, webhook)
         for kind in ("Mutating", "Validating"):
@@ -123,27 +101,25 @@ def certificate(name: str, by: str, **spec: object) -> Document:
     }
 
 
-@needs("bin/cert-manager-webhook", "bin/cert-manager-cainjector", "cert-manager")
-def test_its_webhook_is_trusted_through_its_injector(tmp_path: Path) -> None:
-    with installed(tmp_path) as running:
-        running.create(certificate("named", "first", dnsNames=["web.example"]))
-        with pytest.raises(DynamicApiError, match=r"webhook.cert-manager.io.* denied the request"):
-            running.create(certificate("nameless", "first"))
-
-
 @needs(
-    "bin/cert-manager-controller", "bin/cert-manager-webhook", "bin/cert-manager-cainjector", "cert-manager"
+    "cert-manager",
+    "bin/helm",
+    "bin/cert-manager-webhook",
+    "bin/cert-manager-cainjector",
+    "bin/cert-manager-controller",
 )
 def test_a_certificate_is_issued_by_an_authority_it_made_itself(tmp_path: Path) -> None:
     with installed(tmp_path) as running:
         controller = running.start(
             "cert-manager-controller",
-            f"--kubeconfig={running.kubeconfig}",
-            f"--leader-election-namespace={NAMESPACE}",
+            "--leader-election-namespace=kube-system",
             f"--cluster-resource-namespace={NAMESPACE}",
             f"--metrics-listen-address=127.0.0.1:{free_port()}",
             f"--internal-healthz-listen-address=127.0.0.1:{free_port()}",
+            account=f"{NAMESPACE}/cert-manager",
         )
+        with pytest.raises(DynamicApiError, match=r"webhook.cert-manager.io.* denied the request"):
+            running.create(certificate("nameless", "first"))
         key = {"privateKey": {"algorithm": "ECDSA", "size": 256}}
         running.create(certificate("root", "first", isCA=True, commonName="root", **key))
         running.create(issuer("root", ca={"secretName": "root"}))

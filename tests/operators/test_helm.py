@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,21 +162,14 @@ spec:
 
 @dataclass(frozen=True)
 class Helm:
-    """Helm on a plane, with its own files in a directory of the test."""
+    """Helm on a plane, and charts in a directory of the test."""
 
     plane: Plane
     home: Path
 
-    def run(self, *arguments: str, fails: bool = False) -> str:
-        """What it prints. Releases wait until all of them is ready, or gone."""
-        homes = {f"HELM_{each}_HOME": str(self.home / each.lower()) for each in ("CACHE", "CONFIG", "DATA")}
-        command = [str(directory() / "bin/helm"), *arguments, f"--kubeconfig={self.plane.kubeconfig}"]
-        done = subprocess.run(command, env=homes, capture_output=True, text=True, timeout=120, check=False)
-        assert bool(done.returncode) is fails, f"{' '.join(arguments)}: {done.stdout}{done.stderr}"
-        return done.stdout + done.stderr
-
     def waits(self, verb: str, *arguments: str, timeout: str = "60s", fails: bool = False) -> str:
-        return self.run(verb, *arguments, "--wait", f"--timeout={timeout}", fails=fails)
+        """What it prints when all of a release is ready, or gone."""
+        return self.plane.helm(verb, *arguments, "--wait", f"--timeout={timeout}", fails=fails)
 
     def chart(self, name: str, values: Document, templates: str, definitions: str = "") -> str:
         """Writes a chart; its path."""
@@ -195,7 +187,7 @@ class Helm:
 
     def statuses(self, release: str) -> list[str]:
         """Of each revision."""
-        return [each["status"] for each in json.loads(self.run("history", release, "--output=json"))]
+        return [each["status"] for each in json.loads(self.plane.helm("history", release, "--output=json"))]
 
 
 @pytest.fixture(scope="module")

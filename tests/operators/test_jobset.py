@@ -41,6 +41,8 @@ def test_a_jobset_succeeds_by_its_policy_and_its_webhooks_have_their_say(tmp_pat
     with plane(tmp_path, f"--webhook-address={NAMESPACE}/{SERVICE}=127.0.0.1:{port}") as running:
         running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         parts = source / "config/components"
+        rights = [path for path in sorted(parts.glob("rbac/*.yaml")) if path.name != "kustomization.yaml"]
+        running.apply(*documents(*rights), namespace=NAMESPACE)
         manifests = documents(
             *parts.glob("crd/bases/*.yaml"), parts / "webhook/manifests.yaml", parts / "webhook/service.yaml"
         )
@@ -50,7 +52,9 @@ def test_a_jobset_succeeds_by_its_policy_and_its_webhooks_have_their_say(tmp_pat
                     exists = {"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}
                     webhook["objectSelector"] = {"matchExpressions": [exists]}
             running.apply(each)
-        program = running.start("jobset", f"--config={tmp_path / 'config.yaml'}")
+        program = running.start(
+            "jobset", f"--config={tmp_path / 'config.yaml'}", account=f"{NAMESPACE}/controller-manager"
+        )
         running.listening(port, program)
 
         (jobset,) = documents(source / "examples/simple/success-policy.yaml")

@@ -42,6 +42,7 @@ def operator(tutorial: str, where: Path) -> Iterator[Plane]:
             f"kubebuilder-{tutorial}",
             f"--webhook-cert-path={where / 'certs'}",
             f"--health-probe-bind-address=127.0.0.1:{free_port()}",
+            account=f"{NAMESPACE}/project-controller-manager",
         )
         running.listening(PORT, program)
         yield running
