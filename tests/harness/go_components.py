@@ -346,15 +346,39 @@ RACES = (
     "Operation cannot be fulfilled on",
     "is not as new as written version",
     "because it is being terminated",
-    "not found",
     "broadcaster already stopped",
 )
-"""Parts of errors that depend on who is faster, on a real server too: a cache behind a write, or an object that is gone."""
+"""Parts of errors that depend on who is faster, on a real server too: a cache behind a write, or a namespace that goes."""
+SERVER_FAULTS = (
+    "decod",
+    "unmarshal",
+    "proto:",
+    "couldn't get version/kind",
+    "no kind ",
+    "no matches for kind",
+    "could not find the requested resource",
+    "cannot be handled",
+    "is invalid",
+    "unknown field",
+    "forbidden",
+    "unauthorized",
+    "internal error",
+    "media type",
+    "not acceptable",
+    "too many requests",
+    "timed out waiting for",
+)
+"""Parts of errors that a server causes which answers otherwise than the component expects. Other errors say how the objects of the
+load stand at that moment (a claim that is being deleted, a pod without metrics), which differs from run to run on any server."""
 
 
-def without_races(errors: Iterable[str]) -> set[str]:
-    """Classes of errors that do not depend on timing."""
-    return {text for text in errors if not any(each in text for each in RACES)}
+def server_faults(errors: Iterable[str]) -> set[str]:
+    """Classes of errors that the server may be at fault for."""
+    return {
+        text
+        for text in errors
+        if any(each in text.lower() for each in SERVER_FAULTS) and not any(each in text for each in RACES)
+    }
 
 
 # -- running ----------------------------------------------------------------------------------

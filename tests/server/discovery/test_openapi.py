@@ -130,8 +130,11 @@ def test_every_fact_is_about_a_field_there_is() -> None:
 def test_a_field_is_described_by_its_type_and_its_merging(
     definition: str, field: str, v2: dict[str, Any], v3: dict[str, Any] | None
 ) -> None:
-    assert definitions(V2)[definition]["properties"][field] == v2
-    assert definitions(V3)[definition]["properties"][field] == (v3 or v2)
+    # Descriptions are there where a package that has them is installed.
+    described = (definitions(version)[definition]["properties"][field] for version in (V2, V3))
+    found_v2, found_v3 = ({key: each[key] for key in each if key != "description"} for each in described)
+    assert found_v2 == v2
+    assert found_v3 == (v3 or v2)
 
 
 # -- documents --------------------------------------------------------------------------------
