@@ -194,6 +194,7 @@ async def test_whom_the_cluster_trusts_is_read_and_followed(
             "requestheader-client-ca-file": authority.pair.cert.decode(),
             "requestheader-allowed-names": '["front"]',
             "requestheader-username-headers": '["X-User"]',
+            "requestheader-uid-headers": '["X-Uid"]',
             "requestheader-group-headers": '["X-Group"]',
             "requestheader-extra-headers-prefix": '["X-Extra-"]',
         }
@@ -203,7 +204,7 @@ async def test_whom_the_cluster_trusts_is_read_and_followed(
                 await asyncio.sleep(0)
         roots = authorities(authority.pair.cert)
         assert published.clients() == roots
-        headers = RequestHeaderNames(("X-User",), (), ("X-Group",), ("X-Extra-",))
+        headers = RequestHeaderNames(("X-User",), ("X-Uid",), ("X-Group",), ("X-Extra-",))
         assert published.proxies() == RequestHeaderConfig(roots, ("front",), headers)
         following.cancel()
 
