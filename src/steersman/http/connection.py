@@ -497,6 +497,8 @@ class HttpConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close the connection at once."""
+        if self._body is not None:
+            self._body.connection_lost()
         self._writer.abort()
 
     def close_if_idle(self) -> None:
