@@ -7,7 +7,7 @@ followed from round to round although nothing of it is ever sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -28,7 +28,7 @@ from steersman.intent.actions import (
 )
 from steersman.runtime.action_table import describe
 from steersman.runtime.action_table.interpretation import address_of
-from steersman.runtime.action_table.text import field_of, patched_fields
+from steersman.runtime.action_table.text import enumerate_some, field_of, patched_fields, shorten
 
 Identity: TypeAlias = tuple[str, ...]
 """What an intention is about: equal in all rounds that want it."""
@@ -69,8 +69,16 @@ class Effect(msgspec.Struct, frozen=True):
     """The fields that a patch names."""
     content: str = ""
     """The normalised body: another one is the same intention with other figures."""
+    before: str = ""
+    """What the content would replace, normalised, where the action has it."""
     text: str = ""
     """The action in words."""
+
+    @property
+    def words(self) -> str:
+        """The action in words, with the fields that it would change."""
+        changed = tuple(changes(self.before, self.content)) if self.before else ()
+        return f"{self.text}: {enumerate_some(changed)}" if changed else self.text
 
     @property
     def identity(self) -> Identity:
@@ -98,8 +106,10 @@ def effect_of(action: Write[Any]) -> Effect:
             content = normalised(body if body is not None else target)
             return _about("update", target, text, subresource=subresource, content=content)
         case UpdateStatus(target, status, annotations):
-            content = normalised({"status": status, "annotations": annotations})
-            return _about("update status", target, text, subresource="status", content=content)
+            content, before = _status(status, annotations), _status(target.status, target.metadata.annotations)
+            if annotations is None:
+                before = _status(target.status, None)
+            return _about("update status", target, text, subresource="status", content=content, before=before)
         case Patch(target, body, _, subresource):
             fields = tuple(sorted(patched_fields(body)))
             return _about(
@@ -110,6 +120,10 @@ def effect_of(action: Write[Any]) -> Effect:
         case Delete(target) | Evict(target):
             return _about("evict" if isinstance(action, Evict) else "delete", target, text)
     raise TypeError(f"{type(action).__name__} is no write of the API server")
+
+
+def _status(status: object, annotations: Mapping[str, str] | None) -> str:
+    return normalised({"status": status, "annotations": annotations})
 
 
 def _about(verb: str, target: Any, text: str, **rest: Any) -> Effect:
@@ -147,6 +161,35 @@ def normalised(body: object) -> str:
     """A body as text, without the fields that no two managers write alike."""
     plain = msgspec.json.decode(_encoder.encode(body))
     return msgspec.json.encode(_without_volatile(plain), order="deterministic").decode()
+
+
+def changes(before: str, after: str) -> Iterator[str]:
+    """The leaves in which two normalised documents differ: ``status.replicas 2 -> 3``."""
+    yield from _changed("", msgspec.json.decode(before), msgspec.json.decode(after))
+
+
+def _changed(path: str, old: Any, new: Any) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in dict.fromkeys((*old, *new)):
+            yield from _changed(f"{path}.{name}" if path else name, old.get(name), new.get(name))
+    elif isinstance(old, list) and isinstance(new, list):
+        olds, news = _by_name(old), _by_name(new)
+        for name in dict.fromkeys((*olds, *news)):
+            yield from _changed(f"{path}[{name}]", olds.get(name), news.get(name))
+    elif old != new:
+        yield f"{path} {_brief(old)} -> {_brief(new)}"
+
+
+def _by_name(items: list[Any]) -> dict[str, Any]:
+    """The items of a list by their type or name, where they have one: the order of conditions is no difference."""
+    return {
+        str((field_of(item, "type") or field_of(item, "name") or number)): item
+        for number, item in enumerate(items)
+    }
+
+
+def _brief(value: Any) -> str:
+    return "none" if value is None else shorten(value if isinstance(value, str) else str(value))
 
 
 def _without_volatile(value: Any) -> Any:

@@ -245,7 +245,7 @@ class Shadow:
             "missing",
             intention.controller,
             f"{effect.kind} {effect.key}",
-            f"{effect.text}{times}; {intention.because}",
+            f"{effect.words}{times}; {intention.because}",
             theirs,
             self._time(intention.since),
             self._time(self._clock.monotonic()),

@@ -99,7 +99,10 @@ class ShadowShell(Shell):
             return await self._mutate(action, wanted)
         if isinstance(action, Patch) and isinstance(action.target, Address):
             return await self._patch(action, wanted)
-        wanted.append(effect_of(action))
+        effect = effect_of(action)
+        if not effect.before or effect.content != effect.before:
+            # A status that differs in times alone is no difference.
+            wanted.append(effect)
         return interpretation_of(action).simulate(self._server, action)
 
     async def _mutate(self, action: ReadModifyWrite[Any], wanted: list[Effect]) -> Any:
