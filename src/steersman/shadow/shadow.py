@@ -151,7 +151,8 @@ class Shadow:
         self._clock = clock
         self._server = server
         self._excluded = tuple(excluded)
-        self._on_difference = on_difference
+        self.on_difference = on_difference
+        """Called with each difference when it is found."""
         self._started = clock.now()
         self._begun = clock.monotonic()
         self._reported: dict[Intention, Difference] = {}
@@ -256,7 +257,7 @@ class Shadow:
     def _add(self, difference: Difference) -> None:
         if len(self.differences) < MAX_DIFFERENCES:
             self.differences.append(difference)
-            self._on_difference(difference)
+            self.on_difference(difference)
         else:
             self._more += 1
 

@@ -1,0 +1,242 @@
+"""``steersman shadow``: decide beside the controller manager of a cluster, write nothing, and report where the two differ."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from steersman.api.clock import RealClock
+from steersman.api.errors import ApiError, Forbidden, NotFound
+from steersman.client import kubeconfig
+from steersman.client.api import Api
+from steersman.client.config import ClientConfig, ConfigError
+from steersman.client.http import HttpApi
+from steersman.client.read_only import ReadOnlyApi
+from steersman.intent.controller import Controller
+from steersman.manager import console, files, output, process
+from steersman.manager.connection_errors import explain
+from steersman.manager.flags import UsageError
+from steersman.manager.late_start import served
+from steersman.manager.node import connect
+from steersman.manager.options import Options, options
+from steersman.manager.output import DOCUMENTS
+from steersman.manager.verb import Given
+from steersman.manager.version import user_agent
+from steersman.shadow import report as reports
+from steersman.shadow.exclusions import select
+from steersman.shadow.report import Difference, Excluded, Report
+from steersman.shadow.shadow import Shadow
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+METRICS_INTERVAL = 15.0
+"""Seconds between two writes of ``--metrics-file``."""
+REFRESH = 0.5
+"""Seconds between two updates of the progress on a terminal."""
+STOP = 10.0
+"""Seconds to stop after a signal."""
+QPS, BURST = 100.0, 200
+"""The rate of live reads, unless flags say otherwise: there are no writes to throttle."""
+
+
+def main(given: Given) -> int:
+    """Entry point of ``steersman shadow``: 0 agreed, 2 differences, 1 something could not be compared."""
+    requested = options(given.values)
+    if not requested.controllers:
+        raise UsageError("--controllers selects no controller; `steersman controllers` lists all")
+    if given.values["grace"] <= 0:
+        raise UsageError("--grace must be more than 0, such as 30s")
+    console.configure(quiet=not given.values["v"])
+    try:
+        connection = _connection(requested)
+        found = process.run(_compare(requested, connection, given))
+    except ConfigError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    if found is None:
+        return 1
+    page = _page(found, given.values["output"])
+    if given.values["report"]:
+        try:
+            Path(given.values["report"]).write_text(_page(found, given.values["output"], to_file=True) + "\n")
+        except OSError as error:
+            print(f"Error: cannot write {given.values['report']}: {error.strerror}", file=sys.stderr)
+            print(page)
+            return 1
+    print(page)
+    return found.exit_code
+
+
+def _connection(requested: Options) -> ClientConfig:
+    if requested.kubeconfig or requested.master:
+        return kubeconfig.from_flags(requested.kubeconfig, requested.master)
+    return connect()
+
+
+def _page(report: Report, form: str, *, to_file: bool = False) -> str:
+    if form in DOCUMENTS:
+        return output.document(report, form)
+    if form == "markdown":
+        return "\n".join(reports.markdown(report))
+    return "\n".join(reports.text(report, reports.plain if to_file else output.paint_for_stdout()))
+
+
+async def _compare(requested: Options, connection: ClientConfig, given: Given) -> Report | None:
+    """Run the shadow until its time is over or a signal comes; None where the cluster cannot be read."""
+    throttled = "kube-api-qps" in given.set
+    async with HttpApi(
+        connection,
+        qps=requested.qps if throttled else QPS,
+        burst=requested.burst if throttled else BURST,
+        user_agent=f"{user_agent()}/shadow",
+        # Twice refused: the shadow reads through a client that has no writes, and this one sends none.
+        fence=lambda: False,
+    ) as http:
+        api = ReadOnlyApi(http)
+        try:
+            shadow = await _prepare(requested, connection, api, given)
+        except ApiError as error:
+            print(f"Error: {explain(error, connection)}", file=sys.stderr)
+            return None
+        if shadow is None:
+            return None
+        with _progress(shadow) as told:
+            shadow.on_difference = told
+            await process.run_until_signal(_run(shadow, given), STOP)
+        return shadow.report()
+
+
+async def _prepare(
+    requested: Options, connection: ClientConfig, api: ReadOnlyApi, given: Given
+) -> Shadow | None:
+    settings = requested.settings
+    path = settings.flags.get("root-ca-file")
+    if path and not Path(path).is_file():
+        # The manager's own file, on another machine; the kubeconfig has the same CA.
+        settings = replace(settings, flags={**settings.flags, "root-ca-file": ""})
+    settings, reader = files.with_root_ca(settings, connection.tls.ca)
+    configured = tuple(one for one in requested.controllers if one.configured(settings) is not None)
+    present, absent = await served(configured, api)
+    compared, excluded = select(present)
+    compared, unreadable = await _readable(compared, api)
+    if not compared:
+        print("Error: no controller is left to compare", file=sys.stderr)
+        for left in (*excluded, *unreadable):
+            print(f"  {left.name}: {left.reason}", file=sys.stderr)
+        return None
+    unserved = (Excluded(one.name, "the server does not serve the resources it needs") for one in absent)
+    return Shadow(
+        compared,
+        api,
+        RealClock(),
+        grace=given.values["grace"],
+        settings=settings,
+        workers=requested.workers,
+        files=reader,
+        excluded=(*excluded, *unreadable, *unserved),
+        server=connection.server,
+    )
+
+
+async def _readable(
+    controllers: tuple[Controller[Any], ...], api: Api
+) -> tuple[tuple[Controller[Any], ...], tuple[Excluded, ...]]:
+    """The controllers whose resources may be listed; the others with the right that is missing."""
+    refused: dict[str, str] = {}
+    kinds = {watch.kind.resource: watch.kind for one in controllers for watch in one.watches}
+    for resource, kind in kinds.items():
+        try:
+            await api.list(kind, limit=1)
+        except Forbidden:
+            refused[resource] = "may not be listed with these credentials"
+        except NotFound:
+            refused[resource] = "is not served"
+    left: list[Excluded] = []
+    for one in controllers:
+        missing = [f"{each} {refused[each]}" for each in _watched(one) if each in refused]
+        if missing:
+            left.append(Excluded(one.name, "; ".join(missing)))
+    names = {each.name for each in left}
+    return tuple(one for one in controllers if one.name not in names), tuple(left)
+
+
+def _watched(controller: Controller[Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(watch.kind.resource for watch in controller.watches))
+
+
+async def _run(shadow: Shadow, given: Given) -> None:
+    """Run until the time is over, with the metrics written meanwhile."""
+    path, limit = given.values["metrics-file"], given.values["for"]
+    writer = asyncio.create_task(_write_metrics(shadow, path)) if path else None
+    try:
+        async with asyncio.timeout(limit or None):
+            await shadow.run()
+    except TimeoutError:
+        pass
+    finally:
+        if writer is not None:
+            writer.cancel()
+            _write(shadow, path)
+
+
+async def _write_metrics(shadow: Shadow, path: str) -> None:
+    while True:
+        _write(shadow, path)
+        await asyncio.sleep(METRICS_INTERVAL)
+
+
+def _write(shadow: Shadow, path: str) -> None:
+    """Write the metrics as a whole, so that a collector never reads half of them."""
+    beside = Path(f"{path}.new")
+    try:
+        beside.write_text(reports.metrics(shadow.report()))
+        beside.replace(path)
+    except OSError as error:
+        print(f"warning: cannot write {path}: {error.strerror}", file=sys.stderr)
+
+
+# -- progress ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def _progress(shadow: Shadow) -> Iterator[Callable[[Difference], None]]:
+    """Show what happens on standard error: a live line on a terminal, else the differences alone."""
+    if not sys.stderr.isatty():
+        yield lambda difference: print(reports.brief(difference), file=sys.stderr, flush=True)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+        refresher = asyncio.get_running_loop().create_task(_refresh(live, shadow))
+        try:
+            yield lambda difference: live.console.print(reports.brief(difference), markup=False)
+        finally:
+            refresher.cancel()
+
+
+async def _refresh(live: Live, shadow: Shadow) -> None:
+    from rich.text import Text
+
+    while True:
+        live.update(Text(progress(shadow.report())), refresh=True)
+        await asyncio.sleep(REFRESH)
+
+
+def progress(report: Report) -> str:
+    """The figures in one line."""
+    total = report.total
+    unsynced = sum(1 for each in report.errors if each.error == "its cache has not synced")
+    if unsynced:
+        return f"{report.server}: {unsynced} caches are not synced yet"
+    return (
+        f"{report.server}: {report.seconds:.0f} s, {total.rounds:,} rounds, {total.open:,} writes open, "
+        f"{total.fulfilled:,} fulfilled, {total.late:,} late, {total.differences:,} differences; Ctrl-C ends with the report"
+    )
