@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.scheme import Key
 from steersman.shadow.intention import Effect, Identity
 
@@ -30,6 +31,8 @@ class Unknown(Enum):
 
 
 UNKNOWN = Unknown.UNKNOWN
+MAX_WISHES = 20_000
+"""Objects and keys of which the last wish or verdict is remembered."""
 
 
 class ClusterView(Protocol):
@@ -80,6 +83,32 @@ class Tally(msgspec.Struct):
     """Writes of the acting manager of which it cannot be told any more, because the state has moved on."""
 
 
+class Wishes:
+    """When creates and deletes were last wanted, also those that are wanted no more; in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._creates: BoundedCache[tuple[str, str], float] = BoundedCache(MAX_WISHES)
+        """By resource and owner."""
+        self._deletes: BoundedCache[tuple[str, Key], float] = BoundedCache(MAX_WISHES)
+        """By resource and key."""
+
+    def record(self, effects: Iterable[Effect], now: float) -> None:
+        """Take in what a round wants."""
+        for effect in effects:
+            if effect.creates:
+                self._creates.put((effect.resource, effect.owner), now)
+            elif effect.deletes:
+                self._deletes.put((effect.resource, effect.key), now)
+
+    def created(self, resource: str, owner: str) -> float | None:
+        """When an object of this owner was last to be created."""
+        return self._creates.get((resource, owner))
+
+    def deleted(self, resource: str, key: Key) -> float | None:
+        """When this object was last to be deleted."""
+        return self._deletes.get((resource, key))
+
+
 class Comparison:
     """The open intentions of all controllers, and what became of the others."""
 
@@ -89,6 +118,9 @@ class Comparison:
         self.tallies: dict[str, Tally] = {}
         self.failing: dict[Place, str] = {}
         """The keys whose last round failed, with the error."""
+        self.wishes = Wishes()
+        self.verdicts: BoundedCache[Place, str] = BoundedCache(MAX_WISHES)
+        """The last verdicts."""
         self._view = view
         self._open: dict[Place, dict[Identity, Intention]] = {}
 
@@ -118,6 +150,8 @@ class Comparison:
         place = (controller, key)
         self.failing.pop(place, None)
         self.tally(controller).rounds += 1
+        self.wishes.record(wanted, now)
+        self.verdicts.put(place, because)
         before = self._open.pop(place, {})
         after: dict[Identity, Intention] = {}
         for effect, count in _counted(wanted):

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
-
-import msgspec
 
 from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, NotFound
@@ -20,10 +19,12 @@ from steersman.api.meta import format_time
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.client.read_only import ReadOnlyApi
-from steersman.intent.controller import Controller
+from steersman.intent.actions import Create
+from steersman.intent.controller import Caches, Controller
 from steersman.intent.settings import DEFAULTS, Settings
 from steersman.intent.verdict import Rest, Verdict, Wake
 from steersman.runtime.action_table import read_file
+from steersman.runtime.action_table.text import field_of
 from steersman.runtime.causes import Timer
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.controller_runner import ControllerRunner
@@ -37,6 +38,8 @@ from steersman.shadow.comparison import UNKNOWN, Comparison, Intention
 from steersman.shadow.intention import Effect, controller_uid
 from steersman.shadow.report import Difference, Excluded, Report, Trouble, figures
 from steersman.shadow.shell import ShadowShell
+from steersman.shadow.their_events import DELETIONS, Refusals
+from steersman.shadow.their_writes import CREATED, TheirWrite, TheirWrites
 
 GRACE = 30.0
 """Default grace time, in seconds."""
@@ -56,6 +59,8 @@ class ShadowGroup(ControllerGroup):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.shells: dict[str, ShadowShell] = {}
+        self.refuse: Callable[[Create[Any]], ApiError | None] = lambda action: None
+        """The error that the server would answer a create with."""
         super().__init__(*args, **options)
 
     def _make_shell(
@@ -64,6 +69,7 @@ class ShadowGroup(ControllerGroup):
         shell = ShadowShell(
             api, recorder, ledger, self._clock, self.metrics, files=self._files, manager_api=self._api
         )
+        shell.refuse = lambda action: self.refuse(action)
         self.shells[controller.name] = shell
         return shell
 
@@ -89,13 +95,17 @@ class CachedCluster:
             found = self._informers.get(resource)
         return found.store if found is not None else None
 
+    def owned(self, store: Store[Any], owner: str) -> Iterable[Object]:
+        """The objects that have a controller, by its uid."""
+        store.add_index(OWNED, _controllers)
+        return store.by(OWNED, owner)
+
     def aspect(self, effect: Effect) -> object:
         store = self.store(effect.resource)
         if store is None or effect.verb == "delete all":
             return UNKNOWN
         if effect.creates and effect.key.name.endswith("*"):
-            store.add_index(OWNED, _controllers)
-            return tuple(obj.metadata.uid for obj in store.by(OWNED, effect.owner))
+            return tuple(obj.metadata.uid for obj in self.owned(store, effect.owner))
         obj: Object | None = store.get(effect.key)
         if obj is None or (effect.uid and obj.metadata.uid != effect.uid):
             return None
@@ -146,6 +156,13 @@ class Shadow:
         )
         self.view = CachedCluster(self.group)
         self.comparison = Comparison(grace, self.view)
+        self._refusals = Refusals(self.group.informers)
+        self.group.refuse = self._refusal
+        self.their_writes = TheirWrites(self.comparison, self, clock.monotonic, self._they_differ)
+        self.group.informers.informer(DELETIONS).subscribe(self.their_writes.told)
+        for informer in self.group.informers:
+            if informer.kind.resource in CREATED:
+                informer.subscribe(partial(self.their_writes.changed, informer.kind))
         self.differences: list[Difference] = []
         self.late: list[Difference] = []
         self._clock = clock
@@ -165,9 +182,16 @@ class Shadow:
 
     async def run(self, synced: Callable[[], None] = lambda: None) -> None:
         """Decide until cancelled."""
+
+
+        def ready() -> None:
+            self.their_writes.active = True
+            synced()
+
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._investigate(), name="shadow: differences")
-            await self.group.run(synced)
+            tasks.create_task(self.their_writes.run(), name="shadow: their writes")
+            await self.group.run(ready)
 
     # -- rounds -------------------------------------------------------------------------------
 
@@ -191,6 +215,50 @@ class Shadow:
         runner = self.group.runner(name)
         if runner is not None:
             runner.queue.add_after(key, after, GRACE_OVER)
+
+    def _refusal(self, action: Create[Any]) -> ApiError | None:
+        store = self.view.store(action.kind.resource)
+        owner = controller_uid(field_of(action.body, "metadata"))
+        owned = self.view.owned(store, owner) if store is not None and owner else ()
+        times = [obj.metadata.creationTimestamp for obj in owned]
+        newest = max((time for time in times if time is not None), default=None)
+        return self._refusals.of(action, newest, self._clock.now())
+
+    # -- asking our controllers about writes of the acting manager: `Asks` ---------------------
+
+    def caches(self, controller: str) -> Caches | None:
+        runner = self.group.runner(controller)
+        return runner.caches if runner is not None else None
+
+    async def ask(self, controller: str, caches: Caches, key: Key) -> list[Effect] | None:
+        runner = self.group.runner(controller)
+        seen = runner.controller.see(caches, key) if runner is not None else None
+        if runner is None or seen is None:
+            return None
+        wanted, _ = await self.group.shells[controller].imagine(
+            runner.controller.decide(seen, self._clock.now())
+        )
+        return wanted.effects
+
+    def owner(self, kind: str, key: Key) -> Object | None:
+        for informer in self.group.informers:
+            if informer.kind.name == kind and not informer.kind.fields:
+                found: Object | None = informer.store.get(key)
+                return found
+        return None
+
+    def _they_differ(self, write: TheirWrite, because: str) -> None:
+        self._add(
+            Difference(
+                "extra",
+                write.controller,
+                f"{write.kind.name} {write.obj.key}",
+                f"would not {write.verb} it; {because}",
+                f"{write.verb}d it for {write.owner}" + (f"; {write.told}" if write.told else ""),
+                self._time(write.at),
+                self._time(self._clock.monotonic()),
+            )
+        )
 
     # -- differences --------------------------------------------------------------------------
 
@@ -301,6 +369,7 @@ class Shadow:
             self._more,
             self._excluded,
             tuple(self._errors()),
+            dict(self.their_writes.unattributed),
         )
 
     def _errors(self) -> Iterator[Trouble]:

@@ -13,12 +13,13 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from steersman.api.cloud import NotSupported
-from steersman.api.errors import Conflict, Forbidden, Invalid
+from steersman.api.errors import ApiError, Conflict, Forbidden, Invalid
 from steersman.api.patch.values import PatchError
 from steersman.api.scheme import Key
 from steersman.intent.actions import (
     Action,
     Address,
+    Create,
     CreateReview,
     Emit,
     MakeDirectory,
@@ -55,6 +56,8 @@ class ShadowShell(Shell):
         super().__init__(*args, **options)
         self._server = WillingServer()
         self._rounds: dict[Key, ImaginedWrites] = {}
+        self.refuse: Callable[[Create[Any]], ApiError | None] = lambda action: None
+        """The error that the server would answer a create with; None where it would grant it."""
 
     def take(self, key: Key) -> ImaginedWrites:
         """What the last round of a key wants; nothing if it made no decision."""
@@ -99,6 +102,8 @@ class ShadowShell(Shell):
             return await self._mutate(action, wanted)
         if isinstance(action, Patch) and isinstance(action.target, Address):
             return await self._patch(action, wanted)
+        if isinstance(action, Create) and (refusal := self.refuse(action)) is not None:
+            raise refusal
         effect = effect_of(action)
         if not effect.before or effect.content != effect.before:
             # A status that differs in times alone is no difference.
