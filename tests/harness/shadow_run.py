@@ -31,7 +31,7 @@ from steersman.api.kinds import DEPLOYMENTS, JOBS, NAMESPACES
 from steersman.client.http import HttpApi
 from steersman.sim.kubelet import Kubelets
 from tests.harness.audit import AuditEntry
-from tests.harness.child_process import Child
+from tests.harness.child_process import Child, until
 from tests.harness.envtest import Binary, RealPlane
 from tests.harness.follow import beside
 
@@ -73,6 +73,10 @@ class RealShadow:
         own = (f"--kubeconfig={plane.kubeconfig(USER)}", "-o=json", f"--report={self.path}")
         self.child = Child([*command, *own, *flags], plane.dir / "shadow.log")
         plane.managers.append(self.child)
+        until(self._compares, self.child, 60.0, "the shadow compares")
+
+    def _compares(self) -> bool:
+        return "comparing " in self.child.log()
 
     def found(self) -> list[str]:
         """The differences so far, a line each."""

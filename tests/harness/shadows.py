@@ -58,5 +58,7 @@ def play(
         with suppress(StepFailed, NotSettled):
             scenario.play(cluster, FAST)
             cluster.settle(FINAL, limit=LIMIT)
+        # A scenario that fails ends early, and the grace time is not over yet.
+        cluster.advance(seconds=2 * grace)
         inspect(cluster)
         return shadow.report()

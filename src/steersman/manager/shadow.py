@@ -177,13 +177,19 @@ async def _run(shadow: Shadow, given: Given) -> None:
     writer = asyncio.create_task(_write_metrics(shadow, path)) if path else None
     try:
         async with asyncio.timeout(limit or None):
-            await shadow.run()
+            await shadow.run(lambda: _synced(shadow))
     except TimeoutError:
         pass
     finally:
         if writer is not None:
             writer.cancel()
             _write(shadow, path)
+
+
+def _synced(shadow: Shadow) -> None:
+    if not sys.stderr.isatty():
+        count = len(shadow.group.runners)
+        print(f"comparing {count} controllers with the acting manager; Ctrl-C ends with the report", file=sys.stderr)
 
 
 async def _write_metrics(shadow: Shadow, path: str) -> None:

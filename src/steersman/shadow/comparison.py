@@ -202,10 +202,10 @@ class Comparison:
             if not intention.reported and now - intention.since >= self.grace:
                 yield intention
 
-    def next_due(self, place: Place) -> float | None:
-        """When the next intention of a key is due, in monotonic seconds; None where none is open."""
-        waiting = [each.since for each in self._open.get(place, {}).values() if not each.reported]
-        return min(waiting) + self.grace if waiting else None
+    def next_due(self, place: Place, now: float) -> float | None:
+        """When the next intention of a key is due after ``now``, in monotonic seconds; None where none is."""
+        times = (each.since + self.grace for each in self._open.get(place, {}).values() if not each.reported)
+        return min((time for time in times if time > now), default=None)
 
     def still_open(self, intention: Intention) -> bool:
         """Whether an intention is still wanted."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, NotFound
-from steersman.api.kinds import Object
+from steersman.api.kinds import NAMESPACES, PODS, Object
 from steersman.api.meta import format_time
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
@@ -22,7 +22,7 @@ from steersman.client.read_only import ReadOnlyApi
 from steersman.intent.actions import Create
 from steersman.intent.controller import Caches, Controller
 from steersman.intent.settings import DEFAULTS, Settings
-from steersman.intent.verdict import Rest, Verdict, Wake
+from steersman.intent.verdict import Rest, Wake
 from steersman.runtime.action_table import read_file
 from steersman.runtime.action_table.text import field_of
 from steersman.runtime.causes import Timer
@@ -33,11 +33,12 @@ from steersman.runtime.informer import Informer
 from steersman.runtime.ledger import Ledger
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.store import Store
-from steersman.runtime.trace import Failure, Round, Trace, span
+from steersman.runtime.trace import Ending, Failure, Round, Trace, span
 from steersman.shadow.comparison import UNKNOWN, Comparison, Intention
 from steersman.shadow.intention import Effect, controller_uid
 from steersman.shadow.report import Difference, Excluded, Report, Trouble, figures
 from steersman.shadow.shell import ShadowShell
+from steersman.shadow.their_deletions import POD_GC, Deletion
 from steersman.shadow.their_events import DELETIONS, Refusals
 from steersman.shadow.their_writes import CREATED, TheirWrite, TheirWrites
 
@@ -158,7 +159,9 @@ class Shadow:
         self.comparison = Comparison(grace, self.view)
         self._refusals = Refusals(self.group.informers)
         self.group.refuse = self._refusal
-        self.their_writes = TheirWrites(self.comparison, self, clock.monotonic, self._they_differ)
+        self.their_writes = TheirWrites(
+            self.comparison, self, clock.monotonic, self._they_differ, self._they_collected
+        )
         self.group.informers.informer(DELETIONS).subscribe(self.their_writes.told)
         for informer in self.group.informers:
             if informer.kind.resource in CREATED:
@@ -198,7 +201,7 @@ class Shadow:
     def _take_in(self, number: int, round_: Round) -> None:
         name, key, now = round_.controller, round_.key, self._clock.monotonic()
         wanted = self.group.shells[name].take(key)
-        if isinstance(round_.ending, Failure):
+        if isinstance(round_.ending, Failure) and not wanted.failed:
             self.comparison.failed(name, key, round_.ending.error)
             return
         for ended in self.comparison.decided(name, key, wanted.effects, _words(round_.ending), now):
@@ -207,8 +210,8 @@ class Shadow:
             if intention not in self._suspected:
                 self._suspected[intention] = 0
                 self._suspects.put_nowait(intention)
-        due = self.comparison.next_due((name, key))
-        if due is not None and due > now:
+        due = self.comparison.next_due((name, key), now)
+        if due is not None:
             self._decide_again(name, key, due - now)
 
     def _decide_again(self, name: str, key: Key, after: float) -> None:
@@ -217,9 +220,8 @@ class Shadow:
             runner.queue.add_after(key, after, GRACE_OVER)
 
     def _refusal(self, action: Create[Any]) -> ApiError | None:
-        store = self.view.store(action.kind.resource)
         owner = controller_uid(field_of(action.body, "metadata"))
-        owned = self.view.owned(store, owner) if store is not None and owner else ()
+        owned = self.owned(action.kind.resource, owner) if owner else ()
         times = [obj.metadata.creationTimestamp for obj in owned]
         newest = max((time for time in times if time is not None), default=None)
         return self._refusals.of(action, newest, self._clock.now())
@@ -246,6 +248,33 @@ class Shadow:
                 found: Object | None = informer.store.get(key)
                 return found
         return None
+
+    def owned(self, resource: str, owner: str) -> Iterable[Object]:
+        store = self.view.store(resource)
+        return self.view.owned(store, owner) if store is not None else ()
+
+    def pods(self) -> Iterable[Object]:
+        store = self.view.store(PODS.resource)
+        return store.list() if store is not None else ()
+
+    def terminating(self, namespace: str) -> bool:
+        store = self.view.store(NAMESPACES.resource)
+        found = store.get(Key("", namespace)) if store is not None else None
+        return store is not None and (found is None or found.metadata.deletionTimestamp is not None)
+
+    def _they_collected(self, deletion: Deletion) -> None:
+        because = self.comparison.verdicts.get((POD_GC, Key("", ""))) or "fewer than the threshold"
+        self._add(
+            Difference(
+                "extra",
+                POD_GC,
+                f"{deletion.kind.name} {deletion.obj.key}",
+                f"would not delete it; {because}",
+                "deleted the oldest terminated pods, as the pod garbage collector does; no event tells who did",
+                self._time(deletion.at),
+                self._time(self._clock.monotonic()),
+            )
+        )
 
     def _they_differ(self, write: TheirWrite, because: str) -> None:
         self._add(
@@ -381,12 +410,14 @@ class Shadow:
             yield Trouble("shadow", f"{self.api.refused} writes were attempted and not sent")
 
 
-def _words(verdict: Verdict) -> str:
-    match verdict:
+def _words(ending: Ending) -> str:
+    match ending:
         case Rest(because):
             return because
         case Wake(_, because):
             return because
+        case Failure(error):
+            return f"fails: {error}"
 
 
 def last_writer(managed: Sequence[Mapping[str, Any]]) -> str:

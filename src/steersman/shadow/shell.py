@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from steersman.api.cloud import NotSupported
-from steersman.api.errors import ApiError, Conflict, Forbidden, Invalid
+from steersman.api.errors import ApiError, Conflict, Forbidden, Invalid, Unauthorized
 from steersman.api.patch.values import PatchError
 from steersman.api.scheme import Key
 from steersman.intent.actions import (
@@ -30,7 +30,7 @@ from steersman.intent.actions import (
     Write,
 )
 from steersman.intent.cloud import CloudCall
-from steersman.intent.verdict import Verdict
+from steersman.intent.verdict import InvalidSpec, Verdict
 from steersman.runtime.action_table import interpretation_of
 from steersman.runtime.action_table.interpretation import address_of
 from steersman.runtime.decision_driver import WillingServer, patched
@@ -47,6 +47,10 @@ class ImaginedWrites:
     def __init__(self) -> None:
         self.effects: list[Effect] = []
         self.events: list[Emit] = []
+        self.refused = False
+        """Whether the server would have refused one of them."""
+        self.failed = False
+        """Whether the round ended in an error that the acting manager's has as well: an invalid spec, a missing object, a refusal."""
 
 
 class ShadowShell(Shell):
@@ -64,8 +68,15 @@ class ShadowShell(Shell):
         return self._rounds.pop(key, None) or ImaginedWrites()
 
     async def drive(self, key: Key, decision: Awaitable[Verdict], steps: list[Step] | None) -> Verdict:
-        self._rounds[key] = ImaginedWrites()
-        return await super().drive(key, decision, steps)
+        wanted = self._rounds[key] = ImaginedWrites()
+        try:
+            return await super().drive(key, decision, steps)
+        except (Forbidden, Unauthorized):
+            wanted.failed = wanted.refused
+            raise
+        except (ApiError, InvalidSpec):
+            wanted.failed = True
+            raise
 
     async def resolve(self, key: Key) -> None:
         """There is nothing in doubt: no write was sent."""
@@ -103,6 +114,7 @@ class ShadowShell(Shell):
         if isinstance(action, Patch) and isinstance(action.target, Address):
             return await self._patch(action, wanted)
         if isinstance(action, Create) and (refusal := self.refuse(action)) is not None:
+            self._rounds[key].refused = True
             raise refusal
         effect = effect_of(action)
         if not effect.before or effect.content != effect.before:

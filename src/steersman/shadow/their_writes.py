@@ -8,7 +8,7 @@ kind whose controller we run; a deletion, if an event says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -23,6 +23,7 @@ from steersman.intent.verdict import InvalidSpec
 from steersman.shadow.comparison import Comparison
 from steersman.shadow.counterfactual import AlteredCaches
 from steersman.shadow.intention import Effect
+from steersman.shadow.their_deletions import POD_GC, TERMINATED, Deletion, TerminatedPods, label, phase_of
 from steersman.shadow.their_events import TheirEvent, component_of, names_in
 
 CONTROLLERS = {
@@ -39,8 +40,8 @@ CREATED = ("controllerrevisions.apps", "jobs.batch", "pods", "replicasets.apps")
 """The resources of such objects."""
 RETRIES = (0.0, 1.0, 5.0)
 """Seconds after which our controller is asked; once more when the grace time is over."""
-MAX_DELETED = 5000
-"""Deleted objects that are remembered, to be put back."""
+MAX_REMEMBERED = 5000
+"""Created and deleted objects that are remembered."""
 
 
 class TheirWrite(msgspec.Struct, frozen=True, eq=False):
@@ -77,6 +78,18 @@ class Asks(Protocol):
         """An owner in the caches."""
         ...
 
+    def owned(self, resource: str, owner: str) -> Iterable[Object]:
+        """The objects of a resource that have this controller, by its uid."""
+        ...
+
+    def pods(self) -> Iterable[Object]:
+        """All pods in the caches."""
+        ...
+
+    def terminating(self, namespace: str) -> bool:
+        """Whether a namespace is gone, or on its way."""
+        ...
+
 
 class TheirWrites:
     """Checks each write of the acting manager."""
@@ -87,18 +100,26 @@ class TheirWrites:
         asks: Asks,
         monotonic: Callable[[], float],
         differ: Callable[[TheirWrite, str], None],
+        collected: Callable[[Deletion], None],
     ) -> None:
-        """``differ`` is called with each write that we would not have made, and what our controller says."""
+        """``differ`` is called with each write that we would not have made, and what our controller says; ``collected`` with
+        each pod that the pod garbage collector deleted, and ours would not."""
         self.active = False
         """Whether the caches are synced: what is in them from the start was written by no one now."""
         self.unattributed: dict[str, int] = {}
+        """Deletions of which it is not known who made them, by kind."""
         self._comparison = comparison
         self._asks = asks
         self._monotonic = monotonic
         self._differ = differ
-        self._deleted: BoundedCache[tuple[str, str], tuple[Kind[Any], Object]] = BoundedCache(MAX_DELETED)
-        """By namespace and name: the last objects that were deleted, as they were before."""
+        self._collected = collected
+        self._deleted: BoundedCache[tuple[str, str], Deletion] = BoundedCache(MAX_REMEMBERED)
+        """By namespace and name: the last objects that were deleted."""
+        self._created: BoundedCache[str, float] = BoundedCache(MAX_REMEMBERED)
+        """By uid: when the last objects were created."""
         self._writes: asyncio.Queue[TheirWrite] = asyncio.Queue()
+        self._deletions: asyncio.Queue[Deletion] = asyncio.Queue()
+        self._terminated = TerminatedPods()
 
     # -- fed by informers ---------------------------------------------------------------------
 
@@ -108,11 +129,14 @@ class TheirWrites:
         if not self.active:
             return
         if old is None and new is not None:
+            self._created.put(new.metadata.uid, self._monotonic())
             if new.metadata.deletionTimestamp is None:
-                self._seen("create", kind, new)
+                self._seen("create", kind, new, self._monotonic())
         elif old is not None and old.metadata.deletionTimestamp is None:
             if new is None or new.metadata.deletionTimestamp is not None:
-                self._deleted.put((old.metadata.namespace, old.metadata.name), (kind, old))
+                deletion = Deletion(kind, old, self._monotonic())
+                self._deleted.put((old.metadata.namespace, old.metadata.name), deletion)
+                self._deletions.put_nowait(deletion)
 
     def told(self, change: Change[TheirEvent]) -> None:
         """Take in an event about a deletion."""
@@ -121,12 +145,13 @@ class TheirWrites:
             return
         for name in names_in(event.message):
             found = self._deleted.get((event.metadata.namespace, name))
-            if found is not None and _owned_by(found[1], event.involvedObject.uid):
+            if found is not None and _owned_by(found.obj, event.involvedObject.uid):
                 self._deleted.discard((event.metadata.namespace, name))
-                self._seen("delete", *found, told=f"{component_of(event)} says: {event.message}")
+                told = f"{component_of(event)} says: {event.message}"
+                self._seen("delete", found.kind, found.obj, found.at, told)
 
     def _seen(
-        self, verb: Literal["create", "delete"], kind: Kind[Any], obj: Object, told: str = ""
+        self, verb: Literal["create", "delete"], kind: Kind[Any], obj: Object, at: float, told: str = ""
     ) -> None:
         reference = controller_of(obj)
         controller = CONTROLLERS.get(reference.kind, "") if reference is not None else ""
@@ -138,7 +163,7 @@ class TheirWrites:
         version = owner.metadata.resourceVersion if owner is not None else ""
         generation = owner.metadata.generation if owner is not None else 0
         write = TheirWrite(
-            verb, controller, key, reference.uid, version, generation, kind, obj, self._monotonic(), told
+            verb, controller, key, reference.uid, version, generation, kind, obj, at, told
         )
         if not self._wanted(write):
             self._writes.put_nowait(write)
@@ -148,6 +173,7 @@ class TheirWrites:
     async def run(self) -> None:
         """Check writes until cancelled."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._count_deletions(), name="shadow: deletions")
             while True:
                 write = await self._writes.get()
                 agreed = await self._would(write)
@@ -166,6 +192,35 @@ class TheirWrites:
         tally.extra += 1
         self._differ(write, self._because(write))
 
+    async def _count_deletions(self) -> None:
+        """Look at each deletion when the grace time is over: who has not told of it by then does not."""
+        while True:
+            deletion = await self._deletions.get()
+            await asyncio.sleep(max(0.0, deletion.at + self._comparison.grace - self._monotonic()))
+            if self._is_unattributed(deletion):
+                name = label(deletion)
+                self.unattributed[name] = self.unattributed.get(name, 0) + 1
+                if phase_of(deletion.obj) in TERMINATED and self._asks.caches(POD_GC) is not None:
+                    for each in self._terminated.add(deletion, self._asks.pods()):
+                        self._comparison.tally(POD_GC).extra += 1
+                        self._collected(each)
+
+    def _is_unattributed(self, deletion: Deletion) -> bool:
+        meta = deletion.obj.metadata
+        kept = self._deleted.get((meta.namespace, meta.name))
+        if kept is not deletion or self._asks.terminating(meta.namespace):
+            return False
+        wanted = self._comparison.wishes.deleted(deletion.kind.resource, deletion.obj.key)
+        if wanted is not None and wanted >= deletion.at - self._comparison.grace:
+            return False
+        reference = controller_of(deletion.obj)
+        if reference is None or reference.kind not in CONTROLLERS:
+            return True
+        owner = self._asks.owner(reference.kind, Key(meta.namespace, reference.name))
+        # The garbage collector deletes what its owner leaves behind.
+        gone = owner is None or owner.metadata.uid != reference.uid
+        return not gone and owner is not None and owner.metadata.deletionTimestamp is None
+
     def _wanted(self, write: TheirWrite) -> bool:
         """Whether a round of ours wanted it, within the grace time before or after."""
         wanted = self._comparison.wishes
@@ -178,13 +233,18 @@ class TheirWrites:
 
     async def _would(self, write: TheirWrite) -> bool:
         """Whether our controller would write the same, given the caches without the write."""
-        caches = self._asks.caches(write.controller)
-        key = write.obj.key
-        altered = AlteredCaches(
-            caches, write.kind.resource, key, None if write.verb == "create" else write.obj
-        )
+        altered: dict[Key, Object | None] = {write.obj.key: None}
+        if write.verb == "delete":
+            # Without the deletion, nothing would have been created in the place of the object.
+            later = (
+                obj
+                for obj in self._asks.owned(write.kind.resource, write.owner_uid)
+                if (self._created.get(obj.metadata.uid) or 0.0) >= write.at
+            )
+            altered = {**{obj.key: None for obj in later}, write.obj.key: write.obj}
+        caches = AlteredCaches(self._asks.caches(write.controller), write.kind.resource, altered)
         try:
-            effects = await self._asks.ask(write.controller, altered, write.owner)
+            effects = await self._asks.ask(write.controller, caches, write.owner)
         except (ApiError, InvalidSpec):
             return False
         return any(_same(write, effect) for effect in effects or ())
