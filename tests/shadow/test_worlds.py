@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from steersman.api.kinds import PODS, Pod
+from steersman.api.kinds import PODS
 from steersman.client.read_only import WriteAttempted
 from steersman.controllers import CONTROLLERS
 from steersman.explore.scenario import Scenario, catalogue, find
@@ -82,7 +82,7 @@ def with_deletions(decide: Decide) -> Decide:
     async def wrong(seen: Any, now: datetime) -> Verdict:
         verdict: Verdict = await decide(seen, now)
         owner = seen.owner
-        pods = [pod for pod in seen.owned if isinstance(pod, Pod) and pod.status.phase == "Running"]
+        pods = [pod for pod in seen.owned if pod.status.phase == "Running"]
         if len(pods) == owner.spec.replicas and owner.metadata.uid not in done:
             done.add(owner.metadata.uid)
             await Delete(pods[0])
@@ -140,16 +140,6 @@ def test_the_same_seed_gives_the_same_report() -> None:
     assert reports[0] == reports[1]
 
 
-def test_a_pod_that_our_controller_would_not_delete_is_found_by_the_event_that_tells_of_it() -> None:
-    scenario = find("scale-up")
-    acting = sabotaged(scenario, "replicaset-controller", with_deletions)
-    report = play(scenario, acting=acting)
-    (found,) = [each for each in report.differences if each.side == "extra"]
-    assert found.controller == "replicaset-controller"
-    assert "would not delete it" in found.ours
-    assert "Deleted pod: " in found.theirs
-
-
 def deployment(replicas: int) -> str:
     return f"""
 apiVersion: apps/v1
@@ -162,6 +152,19 @@ spec:
     metadata: {{labels: {{app: web}}}}
     spec: {{containers: [{{name: main, image: web, resources: {{requests: {{cpu: 10m}}}}}}]}}
 """
+
+
+def test_a_pod_that_our_controller_would_not_delete_is_found_by_the_event_that_tells_of_it() -> None:
+    scenario = find("scale-up")
+    with Cluster(seed=1, controllers=sabotaged(scenario, "replicaset-controller", with_deletions)) as cluster:
+        shadow = shadow_beside(cluster, scenario.selected_controllers)
+        cluster.apply(deployment(3))
+        cluster.advance(minutes=5)
+        report = shadow.report()
+    (found,) = report.differences
+    assert (found.side, found.controller) == ("extra", "replicaset-controller")
+    assert "would not delete it" in found.ours
+    assert "Deleted pod: " in found.theirs
 
 
 QUOTA = """
@@ -223,6 +226,16 @@ def test_another_threshold_of_the_pod_garbage_collector_is_found_and_named(
         report = shadow.report()
     assert {(each.controller, each.side) for each in report.differences} == {(COLLECTOR, side)}
     assert len(report.differences) == 7
+
+
+def test_a_deleted_pod_that_a_finalizer_holds_is_no_difference() -> None:
+    with Cluster(seed=1, nodes=0, controllers=(collector(2),)) as cluster:
+        shadow = shadow_beside(cluster)
+        finished_pods(cluster, 3)
+        cluster.patch("Pod", "done-0", {"metadata": {"finalizers": ["example.com/held"]}})
+        cluster.advance(minutes=5)
+        assert cluster.get("Pod", "done-0").metadata.deletionTimestamp is not None
+        assert shadow.report().agreed
 
 
 def test_pods_that_a_user_deletes_are_counted_and_are_no_difference() -> None:

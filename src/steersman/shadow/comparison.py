@@ -60,6 +60,8 @@ class Intention(msgspec.Struct, eq=False):
     """The verdict of the last round."""
     reported: bool = False
     """Whether it is a difference already."""
+    settled: bool = False
+    """Whether the acting manager has done its part: a deleted object may be held by finalizers."""
 
 
 class Tally(msgspec.Struct):
@@ -199,12 +201,14 @@ class Comparison:
     def due(self, place: Place, now: float) -> Iterator[Intention]:
         """The open intentions of a key whose grace time has passed, and that are not reported yet."""
         for intention in self._open.get(place, {}).values():
-            if not intention.reported and now - intention.since >= self.grace:
+            waits = not intention.reported and not intention.settled
+            if waits and now - intention.since >= self.grace:
                 yield intention
 
     def next_due(self, place: Place, now: float) -> float | None:
         """When the next intention of a key is due after ``now``, in monotonic seconds; None where none is."""
-        times = (each.since + self.grace for each in self._open.get(place, {}).values() if not each.reported)
+        waiting = self._open.get(place, {}).values()
+        times = (each.since + self.grace for each in waiting if not each.reported and not each.settled)
         return min((time for time in times if time > now), default=None)
 
     def still_open(self, intention: Intention) -> bool:

@@ -299,7 +299,7 @@ class Shadow:
             except ApiError as error:
                 theirs = f"could not be read: {error}"
             postponed = self._suspected.pop(intention, 0)
-            if not self.comparison.still_open(intention):
+            if not self.comparison.still_open(intention) or intention.settled:
                 continue
             if theirs is None and postponed < MAX_POSTPONED:
                 # The cache is behind the server: our controller may want something else once it is not.
@@ -328,6 +328,9 @@ class Shadow:
             return "no such object was created"
         cached = store.get(effect.key)
         meta = live["metadata"]
+        if effect.deletes and is_held(meta):
+            intention.settled = True
+            return None
         if cached is None or cached.metadata.resourceVersion != meta.get("resourceVersion"):
             return None
         return f"left it as it is{last_writer(meta.get('managedFields') or ())}"
@@ -381,7 +384,7 @@ class Shadow:
         now = self._clock.monotonic()
         open_: dict[str, int] = {}
         for each in self.comparison.open:
-            if not each.reported:
+            if not each.reported and not each.settled:
                 open_[each.controller] = open_.get(each.controller, 0) + each.count
         return Report(
             self._server,
@@ -418,6 +421,11 @@ def _words(ending: Ending) -> str:
             return because
         case Failure(error):
             return f"fails: {error}"
+
+
+def is_held(meta: Mapping[str, Any]) -> bool:
+    """Whether an object has been deleted and only finalizers keep it: another delete would change nothing."""
+    return bool(meta.get("deletionTimestamp")) and not meta.get("deletionGracePeriodSeconds")
 
 
 def last_writer(managed: Sequence[Mapping[str, Any]]) -> str:
