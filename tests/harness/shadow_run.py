@@ -46,7 +46,15 @@ FLAGS = (
     "--kube-api-qps=200",
     "--kube-api-burst=300",
 )
-STORIES = ("jobs", "daemonsets", "endpointslices", "disruption", "tainteviction", "podgc", "persistentvolumes")
+STORIES = (
+    "jobs",
+    "daemonsets",
+    "endpointslices",
+    "disruption",
+    "tainteviction",
+    "podgc",
+    "persistentvolumes",
+)
 """Modules of tests/real whose story is told to both managers there."""
 
 
@@ -119,50 +127,63 @@ def summary(report: dict[str, Any]) -> str:
 Load = Callable[[HttpApi, float], Awaitable[None]]
 
 
-async def converge(api: HttpApi, deadline: float, deployments: int = 20, replicas: int = 10) -> None:
+CHANGES: tuple[dict[str, Any], ...] = (
+    {"spec": {"replicas": 20}},
+    {"spec": {"template": {"metadata": {"annotations": {"rolled": "once"}}}}},
+    {"spec": {"replicas": 1}},
+)
+"""What is done to each Deployment, one after another."""
+PAUSE = 12.0
+"""Seconds between two changes of a load: the managers come to an end, or nearly."""
+
+
+async def converge(api: HttpApi, deadline: float) -> None:
     """Deployments come, are scaled and rolled, and go, in a namespace of their own each time."""
     for number in itertools.count():
         if time.monotonic() > deadline:
             return
-        space = f"converge-{number}"
-        await _namespace(api, space)
-        async with beside(HollowKubelet(api, RealClock(), space).run()):
-            names = [f"web-{n}" for n in range(deployments)]
-            await each(names, lambda name: api.create(DEPLOYMENTS, space, deployment(name, replicas)))
-            await asyncio.sleep(12)
-            for change in (
-                {"spec": {"replicas": replicas * 2}},
-                {"spec": {"template": {"metadata": {"annotations": {"rolled": "once"}}}}},
-                {"spec": {"replicas": 1}},
-            ):
-                await each(
-                    names, lambda name: api.patch(DEPLOYMENTS.untyped, space, name, change)
-                )
-                await asyncio.sleep(12)
-            await each(names, lambda name: api.delete(DEPLOYMENTS, space, name))
-            await asyncio.sleep(12)
-        await api.delete(NAMESPACES, "", space)
+        await _converge_in(api, f"converge-{number}")
 
 
-async def jobs(api: HttpApi, deadline: float, count: int = 20, pods: int = 10) -> None:
+async def _converge_in(api: HttpApi, space: str, deployments: int = 20, replicas: int = 10) -> None:
+    names = [f"web-{number}" for number in range(deployments)]
+
+    async def change_all(change: dict[str, Any]) -> None:
+        await each(names, lambda name: api.patch(DEPLOYMENTS.untyped, space, name, change))
+        await asyncio.sleep(PAUSE)
+
+    await _namespace(api, space)
+    async with beside(HollowKubelet(api, RealClock(), space).run()):
+        await each(names, lambda name: api.create(DEPLOYMENTS, space, deployment(name, replicas)))
+        await asyncio.sleep(PAUSE)
+        for change in CHANGES:
+            await change_all(change)
+        await each(names, lambda name: api.delete(DEPLOYMENTS, space, name))
+        await asyncio.sleep(PAUSE)
+    await api.delete(NAMESPACES, "", space)
+
+
+async def jobs(api: HttpApi, deadline: float) -> None:
     """Jobs whose pods succeed at once, of both completion modes; then they are deleted."""
     for number in itertools.count():
         if time.monotonic() > deadline:
             return
-        space = f"jobs-{number}"
-        await _namespace(api, space)
-        async with beside(HollowKubelet(api, RealClock(), space, become=succeeded).run()):
-            for mode in ("NonIndexed", "Indexed"):
-                names = [f"{mode.lower()}-{n}" for n in range(count)]
-                await each(names, lambda name: api.create(JOBS, space, job(name, pods, pods // 2, mode)))
-                await asyncio.sleep(15)
-            page = await api.list(JOBS, space)
-            await each(
-                [item.metadata.name for item in page.items],
-                lambda name: api.delete(JOBS, space, name, propagation="Background"),
-            )
-            await asyncio.sleep(10)
-        await api.delete(NAMESPACES, "", space)
+        await _jobs_in(api, f"jobs-{number}")
+
+
+async def _jobs_in(api: HttpApi, space: str, count: int = 20, pods: int = 10) -> None:
+    async def run_all(mode: str) -> None:
+        names = [f"{mode.lower()}-{number}" for number in range(count)]
+        await each(names, lambda name: api.create(JOBS, space, job(name, pods, pods // 2, mode)))
+        await asyncio.sleep(PAUSE)
+        await each(names, lambda name: api.delete(JOBS, space, name, propagation="Background"))
+
+    await _namespace(api, space)
+    async with beside(HollowKubelet(api, RealClock(), space, become=succeeded).run()):
+        for mode in ("NonIndexed", "Indexed"):
+            await run_all(mode)
+        await asyncio.sleep(PAUSE)
+    await api.delete(NAMESPACES, "", space)
 
 
 async def _namespace(api: HttpApi, name: str) -> None:
@@ -267,17 +288,22 @@ def stories(minutes: float, names: Sequence[str]) -> int:
 
 
 def _told(name: str, report: dict[str, Any], shadow: RealShadow) -> int:
-    print(f"{name}: exit code {shadow.child.code}; {len(shadow.requests())} requests, {len(shadow.writes())} writes")
-    print(summary(report), flush=True)
+    asked = f"{len(shadow.requests())} requests, {len(shadow.writes())} writes"
+    sys.stdout.write(f"{name}: exit code {shadow.child.code}; {asked}\n{summary(report)}\n")
+    sys.stdout.flush()
     return 3 if shadow.writes() else shadow.child.code or 0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--load", choices=[*LOADS, "stories"], default="converge")
     parser.add_argument("--story", action="append", choices=STORIES, help="tell these only")
-    parser.add_argument("--acting", action="append", default=[], help="a further flag of the reference manager")
+    parser.add_argument(
+        "--acting", action="append", default=[], help="a further flag of the reference manager"
+    )
     parser.add_argument("--shadow", action="append", default=[], help="a further flag of the shadow")
     given = parser.parse_args()
     if given.load == "stories":

@@ -26,7 +26,10 @@ SCENARIOS = tuple(each.name for each in catalogue())
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_shadow_agrees_with_a_manager_of_the_same_controllers(name: str) -> None:
     report = play(find(name))
-    assert output.document((report.differences, report.late, report.errors), "json") == "[\n  [],\n  [],\n  []\n]"
+    assert (
+        output.document((report.differences, report.late, report.errors), "json")
+        == "[\n  [],\n  [],\n  []\n]"
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -18,7 +18,7 @@ from steersman.client.api import Api
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.client.read_only import ReadOnlyApi
-from steersman.intent.controller import Controller
+from steersman.intent.controller import Controller, Settings
 from steersman.manager import console, files, output, process
 from steersman.manager.connection_errors import explain
 from steersman.manager.flags import UsageError
@@ -116,12 +116,7 @@ async def _compare(requested: Options, connection: ClientConfig, given: Given) -
 async def _prepare(
     requested: Options, connection: ClientConfig, api: ReadOnlyApi, given: Given
 ) -> Shadow | None:
-    settings = requested.settings
-    path = settings.flags.get("root-ca-file")
-    if path and not Path(path).is_file():
-        # The manager's own file, on another machine; the kubeconfig has the same CA.
-        settings = replace(settings, flags={**settings.flags, "root-ca-file": ""})
-    settings, reader = files.with_root_ca(settings, connection.tls.ca)
+    settings, reader = files.with_root_ca(_here(requested.settings), connection.tls.ca)
     configured = tuple(one for one in requested.controllers if one.configured(settings) is not None)
     present, absent = await served(configured, api)
     compared, excluded = select(present)
@@ -143,6 +138,14 @@ async def _prepare(
         excluded=(*excluded, *unreadable, *unserved),
         server=connection.server,
     )
+
+
+def _here(settings: Settings) -> Settings:
+    """The settings without the manager's own CA file, where that is on another machine: the kubeconfig has the same CA."""
+    path = settings.flags.get("root-ca-file")
+    if not path or Path(path).is_file():
+        return settings
+    return replace(settings, flags={**settings.flags, "root-ca-file": ""})
 
 
 async def _readable(
@@ -189,7 +192,10 @@ async def _run(shadow: Shadow, given: Given) -> None:
 def _synced(shadow: Shadow) -> None:
     if not sys.stderr.isatty():
         count = len(shadow.group.runners)
-        print(f"comparing {count} controllers with the acting manager; Ctrl-C ends with the report", file=sys.stderr)
+        print(
+            f"comparing {count} controllers with the acting manager; Ctrl-C ends with the report",
+            file=sys.stderr,
+        )
 
 
 async def _write_metrics(shadow: Shadow, path: str) -> None:

@@ -7,7 +7,18 @@ reference in the documents follow from the declaration. This module is imported 
 from __future__ import annotations
 
 from steersman.http.limits import MAX_WATCHES, Limits
-from steersman.manager.flag_types import BOOL, DIRECTORY, DURATION, FILE, FLOAT, GATES, INT, STRING, STRINGS, choice
+from steersman.manager.flag_types import (
+    BOOL,
+    DIRECTORY,
+    DURATION,
+    FILE,
+    FLOAT,
+    GATES,
+    INT,
+    STRING,
+    STRINGS,
+    choice,
+)
 from steersman.manager.flags import Option
 from steersman.manager.verb import Argument, Example, Verb, columns, flag, output_flag, verbs_of
 
@@ -351,9 +362,7 @@ def _shadow_flags() -> tuple[Option, ...]:
     own = (
         flag("for", DURATION, 0.0, "How long to compare, such as 10m. By default until Ctrl-C."),
         flag("grace", DURATION, 30.0, "Time that the acting manager has for each write."),
-        flag(
-            "output", choice("text", "json", "yaml", "markdown"), "text", "Format of the report.", "o"
-        ),
+        flag("output", choice("text", "json", "yaml", "markdown"), "text", "Format of the report.", "o"),
         flag("report", FILE, "", "File to write the report to as well."),
         flag(
             "metrics-file",

@@ -159,9 +159,7 @@ class ControllerGroup:
             self.dynamic_informers,
         )
 
-    def _make_shell(
-        self, controller: Controller[Any], api: Api, recorder: Recorder, ledger: Ledger
-    ) -> Shell:
+    def _make_shell(self, controller: Controller[Any], api: Api, recorder: Recorder, ledger: Ledger) -> Shell:
         """The shell that performs the actions of a controller."""
         return Shell(
             api,

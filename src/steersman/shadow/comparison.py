@@ -188,6 +188,8 @@ class Comparison:
     def _ended(self, intention: Intention) -> bool:
         """Count an intention that is wanted no more; returns whether it was late."""
         tally = self.tally(intention.controller)
+        if intention.settled:
+            return False
         aspect = self._view.aspect(intention.effect)
         if aspect is UNKNOWN or aspect != intention.aspect:
             tally.fulfilled += intention.count
@@ -215,6 +217,11 @@ class Comparison:
         """Whether an intention is still wanted."""
         place = (intention.controller, intention.key)
         return self._open.get(place, {}).get(intention.effect.identity) is intention
+
+    def settle(self, intention: Intention) -> None:
+        """Record that the acting manager has done its part of an intention, although it is still wanted."""
+        intention.settled = True
+        self.tally(intention.controller).fulfilled += intention.count
 
     def report(self, intention: Intention) -> None:
         """Record that an intention is a difference."""

@@ -78,7 +78,7 @@ class Effect(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """The action in words, with the fields that it would change."""
         changed = tuple(changes(self.before, self.content)) if self.before else ()
-        return f"{self.text}: {enumerate_some(changed)}" if changed else self.text
+        return f"{self.text.partition(' (')[0]}: {enumerate_some(changed)}" if changed else self.text
 
     @property
     def identity(self) -> Identity:
@@ -106,7 +106,10 @@ def effect_of(action: Write[Any]) -> Effect:
             content = normalised(body if body is not None else target)
             return _about("update", target, text, subresource=subresource, content=content)
         case UpdateStatus(target, status, annotations):
-            content, before = _status(status, annotations), _status(target.status, target.metadata.annotations)
+            content, before = (
+                _status(status, annotations),
+                _status(target.status, target.metadata.annotations),
+            )
             if annotations is None:
                 before = _status(target.status, None)
             return _about("update status", target, text, subresource="status", content=content, before=before)
@@ -169,6 +172,10 @@ def changes(before: str, after: str) -> Iterator[str]:
 
 
 def _changed(path: str, old: Any, new: Any) -> Iterator[str]:
+    if isinstance(old, dict) or isinstance(new, dict):
+        old, new = _or_empty(old, {}), _or_empty(new, {})
+    if isinstance(old, list) or isinstance(new, list):
+        old, new = _or_empty(old, []), _or_empty(new, [])
     if isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys((*old, *new)):
             yield from _changed(f"{path}.{name}" if path else name, old.get(name), new.get(name))
@@ -180,10 +187,14 @@ def _changed(path: str, old: Any, new: Any) -> Iterator[str]:
         yield f"{path} {_brief(old)} -> {_brief(new)}"
 
 
+def _or_empty(value: Any, empty: Any) -> Any:
+    return empty if value is None else value
+
+
 def _by_name(items: list[Any]) -> dict[str, Any]:
     """The items of a list by their type or name, where they have one: the order of conditions is no difference."""
     return {
-        str((field_of(item, "type") or field_of(item, "name") or number)): item
+        str(field_of(item, "type") or field_of(item, "name") or number): item
         for number, item in enumerate(items)
     }
 
@@ -201,5 +212,5 @@ def _without_volatile(value: Any) -> Any:
             if name not in VOLATILE and each not in (None, {}, [], "")
         }
     if isinstance(value, list):
-        return [_without_volatile(each) for each in cast("list[Any]", value)]
+        return [_without_volatile(each) for each in value]
     return value

@@ -186,7 +186,6 @@ class Shadow:
     async def run(self, synced: Callable[[], None] = lambda: None) -> None:
         """Decide until cancelled."""
 
-
         def ready() -> None:
             self.their_writes.active = True
             synced()
@@ -329,7 +328,7 @@ class Shadow:
         cached = store.get(effect.key)
         meta = live["metadata"]
         if effect.deletes and is_held(meta):
-            intention.settled = True
+            self.comparison.settle(intention)
             return None
         if cached is None or cached.metadata.resourceVersion != meta.get("resourceVersion"):
             return None

@@ -93,7 +93,7 @@ class ShadowShell(Shell):
 
     async def _perform(self, key: Key, action: Action[T]) -> T:
         if isinstance(action, Write):
-            return cast("T", await self._imagine(key, cast("Write[Any]", action)))
+            return cast("T", await self._imagine(key, action))
         if isinstance(action, Emit):
             self._rounds[key].events.append(action)
             return cast("T", None)
@@ -172,4 +172,3 @@ def _changes_nothing(action: UpdateStatus[Any]) -> bool:
     return bool(action.status == getattr(action.target, "status", None)) and (
         annotations is None or dict(annotations) == dict(action.target.metadata.annotations)
     )
-

@@ -130,13 +130,12 @@ class TheirWrites:
             return
         if old is None and new is not None:
             self._created.put(new.metadata.uid, self._monotonic())
-            if new.metadata.deletionTimestamp is None:
+            if not _is_terminating(new):
                 self._seen("create", kind, new, self._monotonic())
-        elif old is not None and old.metadata.deletionTimestamp is None:
-            if new is None or new.metadata.deletionTimestamp is not None:
-                deletion = Deletion(kind, old, self._monotonic())
-                self._deleted.put((old.metadata.namespace, old.metadata.name), deletion)
-                self._deletions.put_nowait(deletion)
+        elif old is not None and not _is_terminating(old) and (new is None or _is_terminating(new)):
+            deletion = Deletion(kind, old, self._monotonic())
+            self._deleted.put((old.metadata.namespace, old.metadata.name), deletion)
+            self._deletions.put_nowait(deletion)
 
     def told(self, change: Change[TheirEvent]) -> None:
         """Take in an event about a deletion."""
@@ -162,9 +161,7 @@ class TheirWrites:
         owner = self._asks.owner(reference.kind, key)
         version = owner.metadata.resourceVersion if owner is not None else ""
         generation = owner.metadata.generation if owner is not None else 0
-        write = TheirWrite(
-            verb, controller, key, reference.uid, version, generation, kind, obj, at, told
-        )
+        write = TheirWrite(verb, controller, key, reference.uid, version, generation, kind, obj, at, told)
         if not self._wanted(write):
             self._writes.put_nowait(write)
 
@@ -271,6 +268,10 @@ def _same(write: TheirWrite, effect: Effect) -> bool:
         # Another object of the same owner is as good: which one goes depends on the instant.
         return effect.deletes
     return effect.creates and effect.owner == write.owner_uid
+
+
+def _is_terminating(obj: Object) -> bool:
+    return obj.metadata.deletionTimestamp is not None
 
 
 def _owned_by(obj: Object, uid: str) -> bool:
