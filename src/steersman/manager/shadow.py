@@ -28,6 +28,7 @@ from steersman.manager.options import Options, options
 from steersman.manager.output import DOCUMENTS
 from steersman.manager.verb import Given
 from steersman.manager.version import user_agent
+from steersman.server.auth.ca import write_public
 from steersman.shadow import report as reports
 from steersman.shadow.exclusions import select
 from steersman.shadow.report import Difference, Excluded, Report
@@ -62,16 +63,10 @@ def main(given: Given) -> int:
         return 1
     if found is None:
         return 1
-    page = _page(found, given.values["output"])
-    if given.values["report"]:
-        try:
-            Path(given.values["report"]).write_text(_page(found, given.values["output"], to_file=True) + "\n")
-        except OSError as error:
-            print(f"Error: cannot write {given.values['report']}: {error.strerror}", file=sys.stderr)
-            print(page)
-            return 1
-    print(page)
-    return found.exit_code
+    form, path = given.values["output"], given.values["report"]
+    written = not path or _write(path, _page(found, form, to_file=True) + "\n")
+    print(_page(found, form))
+    return found.exit_code if written else 1
 
 
 def _connection(requested: Options) -> ClientConfig:
@@ -186,7 +181,7 @@ async def _run(shadow: Shadow, given: Given) -> None:
     finally:
         if writer is not None:
             writer.cancel()
-            _write(shadow, path)
+            _write(path, reports.metrics(shadow.report()))
 
 
 def _synced(shadow: Shadow) -> None:
@@ -200,18 +195,18 @@ def _synced(shadow: Shadow) -> None:
 
 async def _write_metrics(shadow: Shadow, path: str) -> None:
     while True:
-        _write(shadow, path)
+        _write(path, reports.metrics(shadow.report()))
         await asyncio.sleep(METRICS_INTERVAL)
 
 
-def _write(shadow: Shadow, path: str) -> None:
-    """Write the metrics as a whole, so that a collector never reads half of them."""
-    beside = Path(f"{path}.new")
+def _write(path: str, text: str) -> bool:
+    """Write a file as a whole, so that a collector never reads half of it; returns whether that succeeded."""
     try:
-        beside.write_text(reports.metrics(shadow.report()))
-        beside.replace(path)
+        write_public(Path(path), text.encode())
     except OSError as error:
-        print(f"warning: cannot write {path}: {error.strerror}", file=sys.stderr)
+        print(f"Error: cannot write {path}: {error.strerror}", file=sys.stderr)
+        return False
+    return True
 
 
 # -- progress ---------------------------------------------------------------------------------
