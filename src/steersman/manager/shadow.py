@@ -121,6 +121,11 @@ async def _prepare(
         for left in (*excluded, *unreadable):
             print(f"  {left.name}: {left.reason}", file=sys.stderr)
         return None
+    off = (
+        Excluded(one.name, "off by these flags and feature gates")
+        for one in requested.controllers
+        if one not in configured
+    )
     unserved = (Excluded(one.name, "the server does not serve the resources it needs") for one in absent)
     return Shadow(
         compared,
@@ -130,7 +135,7 @@ async def _prepare(
         settings=settings,
         workers=requested.workers,
         files=reader,
-        excluded=(*excluded, *unreadable, *unserved),
+        excluded=(*excluded, *unreadable, *unserved, *off),
         server=connection.server,
     )
 
