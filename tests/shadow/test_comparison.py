@@ -118,6 +118,15 @@ def test_a_failed_round_leaves_intentions_as_they_are() -> None:
     assert rounds.comparison.failing == {}
 
 
+def test_a_round_that_finishes_a_deletion_did_not_want_it() -> None:
+    rounds = Rounds()
+    delete = Effect("delete", "Pod", "pods", Key("default", "web-x"), uid="2", terminating=True)
+    rounds.decide(0.0, delete)
+    assert rounds.comparison.wishes.deleted("pods", delete.key) is None
+    rounds.decide(1.0, replace(delete, terminating=False))
+    assert rounds.comparison.wishes.deleted("pods", delete.key) == 1.0
+
+
 # -- effects ----------------------------------------------------------------------------------
 
 OWNER = OwnerReference(apiVersion="apps/v1", kind="ReplicaSet", name="web", uid="1", controller=True)

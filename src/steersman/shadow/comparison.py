@@ -99,7 +99,8 @@ class Wishes:
         for effect in effects:
             if effect.creates:
                 self._creates.put((effect.resource, effect.owner), now)
-            elif effect.deletes:
+            elif effect.deletes and not effect.terminating:
+                # To finish a deletion is not to want it.
                 self._deletes.put((effect.resource, effect.key), now)
 
     def created(self, resource: str, owner: str) -> float | None:

@@ -71,6 +71,8 @@ class Effect(msgspec.Struct, frozen=True):
     """The normalised body: another one is the same intention with other figures."""
     before: str = ""
     """What the content would replace, normalised, where the action has it."""
+    terminating: bool = False
+    """Whether an object to delete is being deleted already."""
     text: str = ""
     """The action in words."""
 
@@ -121,7 +123,9 @@ def effect_of(action: Write[Any]) -> Effect:
         case ReadModifyWrite(target):
             return _about("update", target, text)
         case Delete(target) | Evict(target):
-            return _about("evict" if isinstance(action, Evict) else "delete", target, text)
+            terminating = isinstance(target, Object) and target.metadata.deletionTimestamp is not None
+            verb = "evict" if isinstance(action, Evict) else "delete"
+            return _about(verb, target, text, terminating=terminating)
     raise TypeError(f"{type(action).__name__} is no write of the API server")
 
 
