@@ -32,7 +32,7 @@ from steersman.server.auth.ca import write_public
 from steersman.shadow import report as reports
 from steersman.shadow.exclusions import select
 from steersman.shadow.report import Difference, Excluded, Report
-from steersman.shadow.shadow import Shadow
+from steersman.shadow.shadow import NOT_SYNCED, Shadow
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -245,7 +245,7 @@ async def _refresh(live: Live, shadow: Shadow) -> None:
 def progress(report: Report) -> str:
     """The figures in one line."""
     total = report.total
-    unsynced = sum(1 for each in report.errors if each.error == "its cache has not synced")
+    unsynced = sum(1 for each in report.errors if each.error == NOT_SYNCED)
     if unsynced:
         return f"{report.server}: {unsynced} caches are not synced yet"
     return (

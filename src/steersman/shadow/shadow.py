@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from steersman.api.clock import Clock
-from steersman.api.errors import ApiError, NotFound
+from steersman.api.errors import ApiError, Forbidden, NotFound
 from steersman.api.kinds import NAMESPACES, PODS, Object
 from steersman.api.meta import format_time
 from steersman.api.scheme import Key, Kind
@@ -32,6 +32,7 @@ from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.informer import Informer
 from steersman.runtime.ledger import Ledger
 from steersman.runtime.metrics import Metrics
+from steersman.runtime.reflector_state import Broken
 from steersman.runtime.store import Store
 from steersman.runtime.trace import Ending, Failure, Round, Trace, span
 from steersman.shadow.comparison import UNKNOWN, Comparison, Intention
@@ -51,6 +52,7 @@ MAX_POSTPONED = 5
 """How often a difference is put off because the cache is behind the server."""
 POSTPONE = 2.0
 """Seconds by which it is put off."""
+NOT_SYNCED = "its cache has not synced"
 OWNED = "shadow: by controller"
 """The index of objects by the uid of their controller."""
 
@@ -398,14 +400,24 @@ class Shadow:
             tuple(self.differences),
             tuple(self.late),
             self._more,
-            self._excluded,
+            (*self._excluded, *self._unreadable()),
             tuple(self._errors()),
             dict(self.their_writes.unattributed),
         )
 
+    def _unreadable(self) -> Iterator[Excluded]:
+        """The resources that controllers of all resources may not list."""
+        for informer in self.group.informers.unsynced():
+            if is_forbidden(informer):
+                reason = (
+                    "the garbage collector's decisions about it: it may not be listed with these credentials"
+                )
+                yield Excluded(informer.kind.resource, reason)
+
     def _errors(self) -> Iterator[Trouble]:
         for informer in self.group.informers.unsynced():
-            yield Trouble(informer.kind.resource, "its cache has not synced")
+            if not is_forbidden(informer):
+                yield Trouble(informer.kind.resource, NOT_SYNCED)
         for (name, key), error in self.comparison.failing.items():
             yield Trouble(f"{name} {key}", error)
         if self.api.refused:
@@ -420,6 +432,12 @@ def _words(ending: Ending) -> str:
             return because
         case Failure(error):
             return f"fails: {error}"
+
+
+def is_forbidden(informer: Informer[Any]) -> bool:
+    """Whether the server refuses to list a resource to these credentials."""
+    state = informer.state
+    return isinstance(state, Broken) and isinstance(state.error, Forbidden)
 
 
 def is_held(meta: Mapping[str, Any]) -> bool:
