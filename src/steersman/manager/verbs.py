@@ -7,7 +7,18 @@ reference in the documents follow from the declaration. This module is imported 
 from __future__ import annotations
 
 from steersman.http.limits import MAX_WATCHES, Limits
-from steersman.manager.flag_types import BOOL, DIRECTORY, FILE, FLOAT, GATES, INT, STRING, STRINGS, choice
+from steersman.manager.flag_types import (
+    BOOL,
+    DIRECTORY,
+    DURATION,
+    FILE,
+    FLOAT,
+    GATES,
+    INT,
+    STRING,
+    STRINGS,
+    choice,
+)
 from steersman.manager.flags import Option
 from steersman.manager.verb import Argument, Example, Verb, columns, flag, output_flag, verbs_of
 
@@ -344,6 +355,40 @@ WHY = Verb(
     ),
 )
 
+# -- shadow -----------------------------------------------------------------------------------
+
+
+def _shadow_flags() -> tuple[Option, ...]:
+    own = (
+        flag("for", DURATION, 0.0, "How long to compare, such as 10m. By default until Ctrl-C."),
+        flag("grace", DURATION, 30.0, "Time that the acting manager has for each write."),
+        flag("output", choice("text", "json", "yaml", "markdown"), "text", "Format of the report.", "o"),
+        flag("report", FILE, "", "File to write the report to as well."),
+        flag(
+            "metrics-file",
+            FILE,
+            "",
+            "File to write the figures to, in the text format of Prometheus: every 15 s, and at the end.",
+        ),
+    )
+    return (*own, *_run_flags())
+
+
+SHADOW = Verb(
+    "shadow",
+    "decide beside the manager of a cluster, write nothing, and report where the two differ",
+    description="All controllers run over the objects of the cluster, but what they would write is only compared with what the "
+    "acting manager writes. It needs the rights to get, list and watch (deploy/rbac-read-only.yaml), takes no lease and sends no "
+    "write. Give it the flags of the acting manager: those of `steersman run` are accepted, and those that do not change a "
+    "decision are ignored. The exit code is 0 where both agree, 2 where they differ, 1 where something could not be compared.",
+    flags=_shadow_flags,
+    examples=(
+        Example("steersman shadow --kubeconfig=admin.kubeconfig --for=10m", "compare for ten minutes"),
+        Example("steersman shadow --kubeconfig=… --terminated-pod-gc-threshold=100", "as the manager runs"),
+        Example("steersman shadow --kubeconfig=… --for=1h -o json --report=shadow.json", "for programs"),
+    ),
+)
+
 # -- snapshot, completion, version ------------------------------------------------------------
 
 _DATA_DIR = flag("data-dir", DIRECTORY, "", "Data directory of `steersman up`. Required.")
@@ -398,5 +443,5 @@ COMPLETION = Verb(
 )
 VERSION = Verb("version", "show the version")
 
-VERBS = (RUN, UP, NODE, WHY, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
+VERBS = (RUN, UP, NODE, WHY, SHADOW, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
 """In the order of the help."""
