@@ -74,6 +74,13 @@ UP = Verb(
         ),
         flag("port", INT, 6443, "Port to listen on; 0 picks a free one."),
         flag("data-dir", DIRECTORY, "", "Directory to store all objects in. By default in memory only."),
+        flag(
+            "from",
+            FILE,
+            "",
+            "Snapshot of a cluster (`steersman snapshot save`) to begin with. Its nodes and running pods are simulated from there "
+            "on.",
+        ),
         flag("nodes", INT, 3, "Number of simulated nodes. With 0 there is no scheduler either."),
         flag(
             "csi",
@@ -136,6 +143,7 @@ UP = Verb(
     examples=(
         Example("steersman up", "until Ctrl-C; kubectl uses the kubeconfig that it names"),
         Example("steersman up --data-dir=data --nodes=10", "keep all objects, with more nodes"),
+        Example("steersman up --from=cluster.snapshot", "a copy of a real cluster, to try things on"),
         Example("steersman up --allow-exec", "kubectl exec and port-forward reach this machine"),
         Example(
             "steersman up --port=0 -- pytest", "run a command with KUBECONFIG set; its exit code is ours"
@@ -350,18 +358,37 @@ _DATA_DIR = flag("data-dir", DIRECTORY, "", "Data directory of `steersman up`. R
 _SUMMARY = flag("output", choice("text", "table", "json", "yaml"), "text", "Format of the output.", "o")
 SNAPSHOT = Verb(
     "snapshot",
-    "save the data directory of an embedded server to a file, or restore it",
+    "save a cluster or a data directory to a file, or restore it",
+    description="A snapshot of a cluster has all objects that may be listed, and is for `plan`, `up --from` and tests. A snapshot "
+    "of the data directory of `steersman up` is a backup.",
     verbs=verbs_of(
         "snapshot",
         Verb(
             "save",
-            "write a snapshot, also while the server runs; it holds the server's keys: keep it safe",
+            "write a snapshot of a cluster, or of a data directory, which holds the server's keys: keep it safe",
             arguments=(Argument("FILE", files=True),),
-            flags=(_DATA_DIR, flag("force", BOOL, False, "Overwrite the file if it exists."), _SUMMARY),
+            flags=(
+                CONNECTION,
+                flag(
+                    "data-dir",
+                    DIRECTORY,
+                    "",
+                    "Data directory of `steersman up` to save instead of a cluster, also while the server runs.",
+                ),
+                flag("force", BOOL, False, "Overwrite the file if it exists."),
+                flag(
+                    "with-data",
+                    BOOL,
+                    False,
+                    "Keep the data of Secrets and ConfigMaps. By default they are replaced by hashes.",
+                ),
+                flag("events", BOOL, False, "Keep Events, too."),
+                _SUMMARY,
+            ),
         ),
         Verb(
             "restore",
-            "make a new data directory from a snapshot",
+            "make a new data directory from a snapshot of one",
             arguments=(Argument("FILE", files=True),),
             flags=(
                 _DATA_DIR,
@@ -377,6 +404,8 @@ SNAPSHOT = Verb(
         ),
     ),
     examples=(
+        Example("steersman snapshot save prod.snapshot --kubeconfig=…", "a cluster, with get and list only"),
+        Example("steersman up --from=prod.snapshot", "a copy of it on this machine"),
         Example("steersman snapshot save before.snapshot --data-dir=data", "also while the server runs"),
         Example("steersman snapshot restore before.snapshot --data-dir=again", "into a new directory"),
     ),

@@ -39,7 +39,7 @@ from steersman.testing.node import Node
 from steersman.testing.objects import Objects
 from steersman.testing.options import ClusterOptions, faults, latency, plan
 from steersman.testing.process import Manager, acting, user_named
-from steersman.testing.template import Plan, authorizer, template
+from steersman.testing.template import Plan, authorizer, loaded_world, template
 from steersman.testing.threaded import RealTimeWorld
 from steersman.testing.waiting import Wait, WaitTimeout
 
@@ -93,9 +93,21 @@ class Cluster(Objects):
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"a seed is a whole number, not {seed!r}")
         made, asked = plan(options), faults(options)
-        world = template(made).fork(seed)
+        world = (
+            template(made).fork(seed) if made.snapshot is None else loaded_world(made, made.snapshot, seed)
+        )
         world.server.webhook_addresses = WebhookAddresses(options.get("webhooks"))
         self._begin(made, world, asked, latency(options), None)
+
+    @classmethod
+    def load(cls, path: str | Path, seed: int = 0, **options: Unpack[ClusterOptions]) -> Cluster:
+        """A cluster with the objects of a file of ``steersman snapshot save``.
+
+        The nodes, and the pods that run on them, stay as they are until something changes them. Raises `ValueError` where the
+        file cannot be read.
+        """
+        options["snapshot"] = path
+        return cls(seed, **options)
 
     def _begin(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import is_
@@ -29,6 +29,7 @@ from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
 from steersman.sim.world import World
+from steersman.snapshot.model import LoadedSnapshot
 from steersman.testing import credentials, without_collector
 from steersman.testing.history import History
 from steersman.testing.process import Manager, Runtime, user_named
@@ -60,6 +61,8 @@ class Plan:
     csi: bool = False
     dra: Devices | None = None
     """The simulated devices of each node; None: ResourceClaims are not allocated."""
+    snapshot: LoadedSnapshot | None = None
+    """The cluster to begin with; None: a new one."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -109,6 +112,8 @@ class Plan:
             volumes=volumes,
             attach=self.runs(ATTACHER),
             dra=dra,
+            register=self.snapshot is None,
+            adopt=self.snapshot.nodes if self.snapshot is not None else (),
         )
         runtime.server.kubelets = KubeletEndpoint(kubelets)
         runtime.spawn(kubelets.run(), name="kubelets")
@@ -180,6 +185,31 @@ def template(wanted: Plan) -> World:
         # The template lives as long as the process: the garbage collector need not visit it for every cluster.
         gc.freeze()
     return known[1]
+
+
+def loaded_world(wanted: Plan, loaded: LoadedSnapshot, seed: int, without: Sequence[str] = ()) -> World:
+    """A world with the objects of a snapshot. The server adds only what it cannot do without, such as its own roles."""
+    # Imported when needed: most clusters under test are new.
+    from steersman.snapshot.loading import restore_bootstrap_objects, service_cidr
+
+    cidr = service_cidr(loaded.store) or wanted.service_cidr
+    plugins = RbacPlugins(admission.default(cidr=cidr).without(*wanted.missing, *without).plugins)
+    world = World(
+        seed,
+        start=wanted.start,
+        shuffle=wanted.shuffle,
+        journal=wanted.journal,
+        plugins=plugins,
+        store=loaded.store.fork(),
+    )
+    server = world.server
+    server.registry.enable(gate for gate, on in wanted.gates.items() if on)
+    restore_bootstrap_objects(server, cidr)
+    install_roles(server)
+    if wanted.csi:
+        install_storage(server, csi=True)
+    server.renew(server.registry.find("", "v1", "events"))
+    return world
 
 
 def _ready(wanted: Plan) -> World:

@@ -1,0 +1,1 @@
+"""Plans: what the control loops would do after a change."""
