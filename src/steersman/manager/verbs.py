@@ -352,6 +352,69 @@ WHY = Verb(
     ),
 )
 
+# -- plan -------------------------------------------------------------------------------------
+
+PLAN = Verb(
+    "plan",
+    "show what the control loops would do after a change, before it is made",
+    description="Reads a cluster with get and list only, or a snapshot; rebuilds it in memory under virtual time; makes the "
+    "change there, and fast-forwards. It prints what is created, changed and deleted, when and why; what is refused and by whom; "
+    "and what never converges. The exit code is 0 where everything converges, 2 where something is refused or does not, and 1 for "
+    "errors.",
+    flags=(
+        CONNECTION,
+        flag(
+            "from",
+            FILE,
+            "",
+            "Snapshot of a cluster (`steersman snapshot save`) to read instead of a cluster.",
+        ),
+        flag(
+            "filename",
+            STRINGS,
+            (),
+            "Manifest to apply, a directory of manifests, or - for standard input. Repeat the flag for more.",
+            "f",
+        ),
+        flag("delete", STRINGS, (), "Object to delete with its dependants, as KIND/NAME."),
+        flag("scale", STRINGS, (), "Workload to scale, as KIND/NAME=REPLICAS."),
+        flag("set-image", STRINGS, (), "Workload to give another image, as KIND/NAME=[CONTAINER=]IMAGE."),
+        flag("drain", STRINGS, (), "Node to drain."),
+        flag("force", BOOL, False, "With --drain, also evict pods that have no controller."),
+        flag("fail", STRINGS, (), "Node that fails: its kubelet stops."),
+        flag("for", STRING, "30m", "How far to look ahead, in the cluster's time."),
+        flag(
+            "assume",
+            STRINGS,
+            (),
+            "What the cluster cannot tell: start=2s, ready=20s, shutdown=5s, work=10m (of Jobs), image=web:v9:never, "
+            "metrics=FILE.",
+        ),
+        flag(
+            "namespace",
+            STRING,
+            "",
+            "Namespace of objects that name none. By default that of the kubeconfig.",
+            "n",
+        ),
+        flag("output", choice("text", "markdown", "json", "yaml"), "text", "Format of the output.", "o"),
+    ),
+    examples=(
+        Example("steersman plan -f change.yaml", "the next 30 minutes, if this is applied"),
+        Example(
+            "helm template shop ./chart | steersman plan -f - -n shop", "a release before it is installed"
+        ),
+        Example(
+            "steersman plan --drain node-3 --for 1h", "what moves, and what a PodDisruptionBudget refuses"
+        ),
+        Example(
+            "steersman plan --delete ns/old --from prod.snapshot", "the whole cascade, without a cluster"
+        ),
+        Example("steersman plan --set-image deploy/web=web:v9 --assume image=web:v9:never", "a bad roll"),
+        Example("steersman plan -f . -o markdown", "for the comment of a review"),
+    ),
+)
+
 # -- snapshot, completion, version ------------------------------------------------------------
 
 _DATA_DIR = flag("data-dir", DIRECTORY, "", "Data directory of `steersman up`. Required.")
@@ -427,5 +490,5 @@ COMPLETION = Verb(
 )
 VERSION = Verb("version", "show the version")
 
-VERBS = (RUN, UP, NODE, WHY, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
+VERBS = (RUN, UP, NODE, WHY, PLAN, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
 """In the order of the help."""

@@ -27,14 +27,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from steersman.api.scheme import Key
 from steersman.api.suggestions import hint
 from steersman.intent.controller import Controller
+from steersman.runtime.trace import Round
 from steersman.server.auth.users import AUTHENTICATED, MASTERS, User, service_account_username
 from steersman.server.calls import WebhookAddresses
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim.world import World
-from steersman.testing import credentials, without_collector
+from steersman.testing import without_collector
 from steersman.testing.client import Client
-from steersman.testing.history import Entry, History
+from steersman.testing.history import Entry, History, WriteListener
 from steersman.testing.node import Node
 from steersman.testing.objects import Objects
 from steersman.testing.options import ClusterOptions, faults, latency, plan
@@ -109,6 +110,18 @@ class Cluster(Objects):
         options["snapshot"] = path
         return cls(seed, **options)
 
+    @classmethod
+    def of(cls, made: Plan, world: World) -> Cluster:
+        """A cluster of some parts in a world that has them already."""
+        cluster = cls.__new__(cls)
+        cluster._begin(made, world, (), (), None)
+        return cluster
+
+    def follow(self, write: WriteListener, round_: Callable[[int, Round], None]) -> None:
+        """Call functions with each write and its actor, except heartbeats, and with each numbered round."""
+        self._history.listeners.append(write)
+        self._history.trace.listeners.append(round_)
+
     def _begin(
         self,
         made: Plan,
@@ -133,7 +146,7 @@ class Cluster(Objects):
         self._api = LocalApi(world.server, YOU, manager="kubectl")
         with without_collector():
             self._manager = self._start(made.configured(world.server), "manager")
-            made.start_nodes(world, world)
+            self.kubelets = made.start_nodes(world, world)
             # Let the caches sync. Their rounds say nothing about objects of the test.
             world.run(world.loop.idle())
         self._history.forget_start()
@@ -219,7 +232,7 @@ class Cluster(Objects):
             authorizer=authorizer,
             account=account,
             through=(lambda api: api) if injector is None else injector.api,
-            files=credentials.read if self._serving is None else self._serving.read,
+            files=self.plan.files if self._serving is None else self._serving.read,
             name=name,
             cloud=self.plan.cloud,
         )
@@ -320,7 +333,7 @@ class Cluster(Objects):
             for other in others:
                 if other.alive:
                     self._run_own(other.controllers, other.account)
-            self.plan.start_nodes(runtime, runtime)
+            self.kubelets = self.plan.start_nodes(runtime, runtime)
         return self._serving.url
 
     # -- time ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import is_
@@ -63,6 +63,8 @@ class Plan:
     """The simulated devices of each node; None: ResourceClaims are not allocated."""
     snapshot: LoadedSnapshot | None = None
     """The cluster to begin with; None: a new one."""
+    files: Callable[[str], bytes] = credentials.read
+    """Reads the files that flags of the controllers name."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -97,10 +99,10 @@ class Plan:
         """Whether a controller runs."""
         return any(controller.name == name for controller in self.controllers)
 
-    def start_nodes(self, runtime: Runtime, clock: Clock) -> None:
-        """Start the kubelets, the scheduler, the storage and the devices."""
+    def start_nodes(self, runtime: Runtime, clock: Clock) -> Kubelets | None:
+        """Start the kubelets, the scheduler, the storage and the devices; returns the kubelets."""
         if not self.nodes:
-            return
+            return None
         volumes, dra = self.runs(BINDER), self.dra is not None
         api = LocalApi(runtime.server, user_named("system:kubelet", None), "kubelet")
         kubelets = Kubelets(
@@ -127,6 +129,7 @@ class Plan:
 
             api = LocalApi(runtime.server, user_named(DRIVER, None), DRIVER)
             runtime.spawn(DeviceDriver(api, clock, self.nodes, self.dra).run(), name="devices")
+        return kubelets
 
 
 def _served(server: Server, controller: Controller[Any]) -> bool:
@@ -187,13 +190,13 @@ def template(wanted: Plan) -> World:
     return known[1]
 
 
-def loaded_world(wanted: Plan, loaded: LoadedSnapshot, seed: int, without: Sequence[str] = ()) -> World:
+def loaded_world(wanted: Plan, loaded: LoadedSnapshot, seed: int) -> World:
     """A world with the objects of a snapshot. The server adds only what it cannot do without, such as its own roles."""
     # Imported when needed: most clusters under test are new.
     from steersman.snapshot.loading import restore_bootstrap_objects, service_cidr
 
     cidr = service_cidr(loaded.store) or wanted.service_cidr
-    plugins = RbacPlugins(admission.default(cidr=cidr).without(*wanted.missing, *without).plugins)
+    plugins = RbacPlugins(admission.default(cidr=cidr).without(*wanted.missing).plugins)
     world = World(
         seed,
         start=wanted.start,
