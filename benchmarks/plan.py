@@ -125,7 +125,7 @@ def template(name: str, hash_: str = "") -> dict[str, Any]:
 def deployments(count: int) -> Iterator[dict[str, Any]]:
     for number in range(count):
         name = f"web-{number}"
-        status = {
+        status: dict[str, Any] = {
             "observedGeneration": 1,
             "replicas": EACH,
             "updatedReplicas": EACH,

@@ -11,6 +11,8 @@ import asyncio
 import json
 import os
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -455,6 +457,8 @@ class Told:
     real: dict[str, Any] = field(default_factory=dict)
     requests: list[AuditEntry] = field(default_factory=list)
     unread: Mapping[str, str] = field(default_factory=dict)
+    command: subprocess.CompletedProcess[str] | None = None
+    """The same from the command line, by the same user."""
 
 
 @pytest.fixture(scope="module")
@@ -479,15 +483,16 @@ async def _tell(plane: RealPlane, metrics: Metrics) -> Told:
             await rest(api, wanted)
             mark = plane.mark()
             loaded = await read_only(plane, told)
+            told.command = await asyncio.to_thread(command, plane)
             told.requests = plane.audit(mark)
             for change in wanted:
                 told.reports[change.name], told.planned[change.name] = await asyncio.to_thread(
                     planned, loaded, change
                 )
-            begin = datetime.now(UTC)
+            begin, earlier = datetime.now(UTC), await _event_counts(api)
             async with asyncio.TaskGroup() as group:
                 drains = [group.create_task(make(plane, api, kubelets, change)) for change in wanted]
-                await settle(api, wanted, told, begin)
+                await settle(api, wanted, told, begin, earlier)
                 for task in drains:
                     task.cancel()
     return told
@@ -611,6 +616,23 @@ async def read_only(plane: RealPlane, told: Told) -> LoadedSnapshot:
     )
 
 
+def command(plane: RealPlane) -> subprocess.CompletedProcess[str]:
+    words = (
+        "plan",
+        f"--kubeconfig={plane.kubeconfig(READER)}",
+        "-nroll",
+        "--set-image=deploy/web=app:2",
+        "-ojson",
+    )
+    return subprocess.run(
+        [sys.executable, "-m", "steersman.manager.cli", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
 def planned(loaded: LoadedSnapshot, change: Change) -> tuple[Report, Any]:
     with Rehearsal(
         loaded,
@@ -649,20 +671,30 @@ async def make(plane: RealPlane, api: Api, kubelets: Kubelets, change: Change) -
                 await drain(api, node, force=True, output=lambda line: None)
 
 
-async def settle(api: Api, wanted: tuple[Change, ...], told: Told, begin: datetime) -> None:
+async def settle(
+    api: Api, wanted: tuple[Change, ...], told: Told, begin: datetime, earlier: Mapping[str, int]
+) -> None:
     """Read how the changes end: when it is as planned, or when time is up."""
     left = {change.name: change for change in wanted}
     loop = asyncio.get_running_loop()
     end = loop.time() + PATIENCE + 120
     while left and loop.time() < end:
         for name in tuple(left):
-            told.real[name] = normalise(await _found(api, name, begin))
+            told.real[name] = normalise(await _found(api, name, begin, earlier))
             if told.real[name] == told.planned[name]:
                 del left[name]
         await asyncio.sleep(1)
 
 
-async def _found(api: Api, namespace: str, begin: datetime) -> dict[str, list[Document]]:
+async def _event_counts(api: Api) -> dict[str, int]:
+    """How often each event had happened before the change."""
+    page = await api.list(EVENTS)
+    return {each["metadata"]["uid"]: each.get("count") or 1 for each in page.items if isinstance(each, dict)}
+
+
+async def _found(
+    api: Api, namespace: str, begin: datetime, earlier: Mapping[str, int] | None = None
+) -> dict[str, list[Document]]:
     found: dict[str, list[Document]] = {}
     for kind in KINDS:
         try:
@@ -676,7 +708,11 @@ async def _found(api: Api, namespace: str, begin: datetime) -> dict[str, list[Do
         each for each in spaces.items if isinstance(each, dict) and each["metadata"]["name"] == namespace
     ]
     page = await api.list(EVENTS, namespace)
-    found["events"] = [each for each in page.items if isinstance(each, dict) and _counts(each, begin)]
+    found["events"] = [
+        {**each, "count": (each.get("count") or 1) - (earlier or {}).get(each["metadata"]["uid"], 0)}
+        for each in page.items
+        if isinstance(each, dict) and _counts(each, begin)
+    ]
     return found
 
 
@@ -714,9 +750,8 @@ def _counts(event: Document, begin: datetime) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_planned_end_state_and_events_are_the_real_ones(told: Told, name: str) -> None:
     planned, real = told.planned[name], told.real[name]
-    assert not [
-        f"{plural}{each}" for plural in planned for each in differences(real[plural], planned[plural])
-    ]
+    found = [f"{plural}{each}" for plural in planned for each in differences(real[plural], planned[plural])]
+    assert not found, "\n".join(found)
 
 
 def differences(real: Any, planned: Any, path: str = "") -> Iterator[str]:
@@ -736,6 +771,7 @@ def differences(real: Any, planned: Any, path: str = "") -> Iterator[str]:
 
 REFUSED = {"drained": "PodDisruptionBudget", "quota": "ResourceQuota"}
 STUCK = {
+    "cascade": "Service",
     "bad-roll": "Deployment",
     "quota": "Deployment",
     "capacity": "Deployment",
@@ -760,3 +796,6 @@ def test_a_plan_reads_and_never_writes(told: Told) -> None:
     assert {entry.verb for entry in mine} <= {"get", "list"}
     assert {entry.code for entry in mine} <= {200}, [entry for entry in mine if entry.code != 200]
     assert not told.unread
+    assert told.command is not None
+    assert told.command.returncode == 0, told.command.stderr
+    assert json.loads(told.command.stdout)["converged"]

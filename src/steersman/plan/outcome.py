@@ -105,7 +105,9 @@ class Outcome:
         if document is None:
             return self._terminating(about)
         told = explain(self._snapshot, document)
-        if told.well:
+        own = [each for each in told.findings if each.depth == 0 and each.weight > Weight.NOTE]
+        if told.well or (told.tree[0].well and not own):
+            # A workload with all its replicas has converged, even if an old pod of it cannot end.
             return None
         return _told(about, told)
 

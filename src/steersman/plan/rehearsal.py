@@ -191,6 +191,7 @@ class Rehearsal:
         }
         if others:
             yield f"other schedulers, whose pods stay unscheduled here: {', '.join(sorted(others))}"
+        yield "the flags of the cluster's manager: here they are kube-controller-manager's defaults"
         yield "other profiles and plugins of the scheduler, and controllers other than kube-controller-manager's"
         for resource, why in sorted({**loaded.unread, **loaded.unknown}.items()):
             yield f"{resource}, which could not be read: {why}"
