@@ -31,8 +31,8 @@ from steersman.testing.template import loaded_world
 
 SETTLE_LIMIT = 300.0
 """Seconds of cluster time that the control loops get before the change."""
-SLICES = 50
-"""Parts of the time to look ahead, for progress."""
+SLICES = 12
+"""Parts of the time to look ahead, for progress. At the end of each the heartbeats of all nodes are written."""
 
 Progress = Callable[[str, float], None]
 """Told the phase and the share that is done."""

@@ -71,7 +71,7 @@ def is_binding(entry: Entry) -> bool:
     return entry.object.kind == "Pod" and any(text.startswith("spec.nodeName = ") for text in entry.fields)
 
 
-_TOLD = ("Available is", "Complete is", "Failed is", "ScalingLimited is True", "DisruptionTarget is True")
+_TOLD = ("Available is", "Complete is", "Failed is", "ScalingLimited is True")
 
 
 def milestone(entry: Entry) -> str:
@@ -167,7 +167,8 @@ def _rest(report: Report, paint: Paint) -> Iterator[str]:
 
 def _verdict(report: Report, paint: Paint) -> str:
     if report.converged:
-        return paint(f"Converges within {span(_last(report))}.", GREEN)
+        last = _last(report)
+        return paint(f"Converges within {span(last)}." if last else "Converges at once.", GREEN)
     open_ = sum(not each.resolved for each in report.refusals)
     parts = []
     if open_:

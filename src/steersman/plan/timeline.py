@@ -20,6 +20,8 @@ from steersman.testing.narration import EVENTS, differences
 SECRETIVE = ("secrets", "configmaps")
 """Resources of which only the names of changed fields are told, never the values."""
 MAX_FIELDS = 20
+OTHERS = ("you", "kubelet", "kube-scheduler")
+"""Actors that have no rounds."""
 DULL_FIELDS = (
     "metadata.annotations.deployment.kubernetes.io/",
     "metadata.annotations.kubectl.kubernetes.io/last-applied",
@@ -158,7 +160,7 @@ def entries(writes: Iterable[Write], recording: Recording, start: int = 1) -> tu
 def _cause(
     write: Write, writers: Writers, numbers: dict[tuple[str, Key], list[tuple[int, int]]]
 ) -> Cause | None:
-    made = writers.of(write)
+    made = None if write.actor in OTHERS else writers.of(write)
     if made is None:
         meta = write.commit.obj.metadata
         before = numbers.get((write.commit.resource, Key(meta.namespace, meta.name)))
