@@ -385,6 +385,35 @@ def test_a_statefulset_rolls_one_by_one_and_keeps_its_claims() -> None:
     assert not verbs(report, "PersistentVolumeClaim")
 
 
+def test_claims_of_provisioners_that_are_not_here_get_volumes_and_lose_them() -> None:
+    fast = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "ebs.csi.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {
+            "storageClassName": "fast",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    user = deployment(replicas=1)
+    user["spec"]["template"]["spec"]["volumes"] = [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    ]
+    loaded = copy_of(lambda cluster: cluster.apply(fast))
+    report = plan(loaded, Apply(claim), Apply(user))
+    assert report.converged, report.not_converged
+    assert verbs(report, "PersistentVolume") == ["create"]
+    assert any("provisioners" in each for each in report.unknown)
+
+
 def test_a_field_that_the_change_leaves_out_is_removed_as_kubectl_does() -> None:
     before = deployment()
     before["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]

@@ -489,12 +489,16 @@ async def _tell(plane: RealPlane, metrics: Metrics) -> Told:
                 told.reports[change.name], told.planned[change.name] = await asyncio.to_thread(
                     planned, loaded, change
                 )
-            begin, earlier = datetime.now(UTC), await _event_counts(api)
-            async with asyncio.TaskGroup() as group:
-                drains = [group.create_task(make(plane, api, kubelets, change)) for change in wanted]
-                await settle(api, wanted, told, begin, earlier)
-                for task in drains:
-                    task.cancel()
+            nodes = tuple(change for change in wanted if isinstance(change.steps[0], Drain | Fail))
+            others = tuple(change for change in wanted if change not in nodes)
+            # What is done to nodes comes last: the scheduler tells of all nodes to every pod that it cannot place.
+            for stage in (others, nodes):
+                begin, earlier = datetime.now(UTC), await _event_counts(api)
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(make(plane, api, kubelets, change)) for change in stage]
+                    await settle(api, stage, told, begin, earlier)
+                    for task in tasks:
+                        task.cancel()
     return told
 
 

@@ -23,6 +23,7 @@ from steersman.plan.recording import Recording, Write
 from steersman.plan.timeline import cluster_events, entries, refusals, split
 from steersman.server.calls import Answer, Call, answer_in_process
 from steersman.sim import metrics
+from steersman.sim.volume_names import ATTACHER
 from steersman.sim.world import NotSettled
 from steersman.snapshot.model import LoadedSnapshot
 from steersman.testing import Cluster, credentials
@@ -109,8 +110,9 @@ class Rehearsal:
                 "flags": {"allocate-node-cidrs": False},
             }
         )
-        loops = tuple(each for each in made.controllers if each.cloud is None)
-        made = replace(made, controllers=loops, files=self._file)
+        # Clouds and drivers of volumes are outside the cluster: load balancers stay as they are, and volumes are attached at once.
+        loops = tuple(each for each in made.controllers if each.cloud is None and each.name != ATTACHER)
+        made = replace(made, controllers=loops, files=self._file, any_provisioner=True)
         world = loaded_world(made, self._loaded, seed)
         server = world.server
         server.outgoing = self._webhooks
@@ -184,6 +186,8 @@ class Rehearsal:
             yield f"the answers of admission webhooks, which were not called and are taken for yes: {named}"
         if len(store.table("horizontalpodautoscalers.autoscaling")) and self._assumptions.loads is None:
             yield "the load: autoscalers see the usage that they saw last, divided among the pods (--assume metrics=FILE)"
+        if len(store.table("storageclasses.storage.k8s.io")):
+            yield "provisioners and drivers of volumes: here new claims get volumes, and volumes are attached at once"
         others = {
             pod.spec.schedulerName
             for pod in (each.commit.obj for each in caused if each.commit.resource == "pods")

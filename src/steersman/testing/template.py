@@ -63,6 +63,8 @@ class Plan:
     """The simulated devices of each node; None: ResourceClaims are not allocated."""
     snapshot: LoadedSnapshot | None = None
     """The cluster to begin with; None: a new one."""
+    any_provisioner: bool = False
+    """Whether the claims of all StorageClasses get volumes."""
     files: Callable[[str], bytes] = credentials.read
     """Reads the files that flags of the controllers name."""
 
@@ -123,7 +125,10 @@ class Plan:
         runtime.spawn(Scheduler(api, clock, volumes=volumes, dra=dra).run(), name="scheduler")
         if volumes or self.csi:
             api = LocalApi(runtime.server, user_named(STORAGE_USER, None), STORAGE_USER)
-            runtime.spawn(SimulatedStorage(api, clock, csi=self.csi).run(), name="storage")
+            runtime.spawn(
+                SimulatedStorage(api, clock, csi=self.csi, any_provisioner=self.any_provisioner).run(),
+                name="storage",
+            )
         if self.dra is not None:
             from steersman.sim.dynamicresources.driver import DeviceDriver
 
