@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from steersman.api.generated import core_v1 as v1
+from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.manager import cli
+from steersman.manager.plan import manager_flags
+from steersman.server.storage.store import Store
+from steersman.snapshot.model import LoadedSnapshot
 from steersman.testing import Cluster
 
 WEB: dict[str, Any] = {
@@ -128,3 +134,23 @@ def test_a_snapshot_of_a_cluster_is_not_restored_into_a_data_directory(
     assert "steersman up --from" in capsys.readouterr().err
     assert cli.main(["snapshot", "save", str(tmp_path / "y"), f"--data-dir={tmp_path}", "--events"]) == 1
     assert "--events is for the snapshot of a cluster" in capsys.readouterr().err
+
+
+def test_the_flags_of_a_manager_that_runs_as_a_pod_are_taken_over() -> None:
+    command = (
+        "kube-controller-manager",
+        "--node-monitor-grace-period=20s",
+        "--root-ca-file=/x",
+        "--allocate-node-cidrs=true",
+    )
+    pod = v1.Pod(
+        metadata=ObjectMeta(
+            name="m", namespace="kube-system", labels={"component": "kube-controller-manager"}
+        ),
+        spec=v1.PodSpec(containers=(v1.Container(name="m", image="m", command=command),)),
+    )
+    store = Store()
+    loaded = LoadedSnapshot(store, datetime(2026, 1, 1, tzinfo=UTC))
+    assert manager_flags(loaded) is None
+    store.table("pods").load({"kube-system/m": pod})
+    assert manager_flags(loaded) == {"node-monitor-grace-period": 20.0}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from steersman.api.errors import ApiError
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.manager import output, process
 from steersman.manager.connection_errors import explain
-from steersman.manager.flags import UsageError
+from steersman.manager.flag_table import FLAGS, declared
+from steersman.manager.flags import UsageError, collect
 from steersman.manager.node import connect
 from steersman.manager.progress import ProgressBar
 from steersman.manager.verb import Given
@@ -21,12 +23,15 @@ from steersman.plan.model import Report
 from steersman.plan.rehearsal import Rehearsal
 from steersman.plan.render import markdown, text
 from steersman.server.storage.durable.errors import DataDirError
+from steersman.server.storage.watch import Selection
 from steersman.sim.kubelet.behaviour import seconds
 from steersman.snapshot.loading import StoreBuilder, load_file
 from steersman.snapshot.model import LoadedSnapshot
 from steersman.snapshot.read_cluster import Progress, read_cluster
 from steersman.snapshot.redaction import Redactor
 
+MANAGER = "kube-controller-manager"
+ADDRESSES = ("allocate-node-cidrs", "cluster-cidr", "service-cluster-ip-range", "cluster-name")
 READING = 0.4
 """The share of reading in the progress."""
 
@@ -70,6 +75,7 @@ def main(given: Given) -> int:
                 namespace=namespace,
                 assumptions=assumed,
                 force=values["force"],
+                flags=manager_flags(loaded),
                 progress=lambda phase, share: bar.update(READING + (1 - READING) * share, 1.0, phase),
             ) as rehearsal:
                 report = rehearsal.run()
@@ -95,6 +101,31 @@ async def _read(connection: ClientConfig, bar: ProgressBar) -> LoadedSnapshot:
     return LoadedSnapshot(
         builder.build(), datetime.now(UTC).replace(microsecond=0), found.server, found.unread, builder.unknown
     )
+
+
+# -- the cluster's own manager ----------------------------------------------------------------
+
+
+def manager_flags(loaded: LoadedSnapshot) -> dict[str, Any] | None:
+    """The flags of the cluster's kube-controller-manager, where it runs as a pod, as kubeadm's does; None where they are not known.
+
+    Paths of files, and addresses of pods and Services, belong to the real machine.
+    """
+    for pod in loaded.store.table("pods").select(Selection("kube-system")):
+        if pod.metadata.labels.get("component") != MANAGER:
+            continue
+        words = [word for each in pod.spec.containers for word in (*each.command, *each.args)]
+        try:
+            given, _ = collect(FLAGS, [word for word in words if word.startswith("--")])
+        except UsageError:
+            return None  # of another version
+        known = declared()
+        return {
+            name: value
+            for name, value in given.items()
+            if name in known and not name.endswith("-file") and name not in ADDRESSES
+        }
+    return None
 
 
 def _page(report: Report, form: str) -> str:

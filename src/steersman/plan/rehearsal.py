@@ -51,9 +51,12 @@ class Rehearsal:
         namespace: str = "default",
         assumptions: Assumptions = Assumptions(),
         force: bool = False,
+        flags: Mapping[str, Any] | None = None,
         seed: int = 0,
         progress: Progress = lambda phase, share: None,
     ) -> None:
+        """``flags`` are those of the cluster's manager, without the dashes; None where they are not known."""
+        self._flags = flags
         self._loaded = loaded
         self._steps = tuple(sorted(steps, key=in_order))
         self._seconds = seconds
@@ -107,7 +110,7 @@ class Rehearsal:
             {
                 "snapshot": self._loaded,
                 "settings": self._assumptions.settings,
-                "flags": {"allocate-node-cidrs": False},
+                "flags": {**(self._flags or {}), "allocate-node-cidrs": False},
             }
         )
         # Clouds and drivers of volumes are outside the cluster: load balancers stay as they are, and volumes are attached at once.
@@ -195,7 +198,8 @@ class Rehearsal:
         }
         if others:
             yield f"other schedulers, whose pods stay unscheduled here: {', '.join(sorted(others))}"
-        yield "the flags of the cluster's manager: here they are kube-controller-manager's defaults"
+        if self._flags is None:
+            yield "the flags of the cluster's manager: here they are kube-controller-manager's defaults"
         yield "other profiles and plugins of the scheduler, and controllers other than kube-controller-manager's"
         for resource, why in sorted({**loaded.unread, **loaded.unknown}.items()):
             yield f"{resource}, which could not be read: {why}"
