@@ -456,6 +456,8 @@ class Told:
     planned: dict[str, Any] = field(default_factory=dict)
     real: dict[str, Any] = field(default_factory=dict)
     requests: list[AuditEntry] = field(default_factory=list)
+    afterwards: list[AuditEntry] = field(default_factory=list)
+    """Requests since the first change."""
     unread: Mapping[str, str] = field(default_factory=dict)
     command: subprocess.CompletedProcess[str] | None = None
     """The same from the command line, by the same user."""
@@ -491,6 +493,7 @@ async def _tell(plane: RealPlane, metrics: Metrics) -> Told:
                 )
             nodes = tuple(change for change in wanted if isinstance(change.steps[0], Drain | Fail))
             others = tuple(change for change in wanted if change not in nodes)
+            mark = plane.mark()
             # What is done to nodes comes last: the scheduler tells of all nodes to every pod that it cannot place.
             for stage in (others, nodes):
                 begin, earlier = datetime.now(UTC), await _event_counts(api)
@@ -499,6 +502,7 @@ async def _tell(plane: RealPlane, metrics: Metrics) -> Told:
                     await settle(api, stage, told, begin, earlier)
                     for task in tasks:
                         task.cancel()
+            told.afterwards = plane.audit(mark)
     return told
 
 
@@ -792,6 +796,25 @@ def test_the_plan_says_what_is_refused_and_what_never_converges(told: Told, name
     kinds = {each.object.kind for each in report.not_converged}
     assert (STUCK[name] in kinds) if name in STUCK else not kinds, report.not_converged
     assert report.exit_code == (2 if name in REFUSED or name in STUCK else 0)
+
+
+REQUESTS = {"ResourceQuota": ("pods", 403), "PodDisruptionBudget": ("pods/eviction", 429)}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "old"])
+def test_the_server_refuses_what_the_plan_says_and_nothing_else(told: Told, name: str) -> None:
+    """In a namespace that is being deleted, creations are refused as long as it takes: no plan tells of them."""
+    real = {
+        (entry.target, entry.code)
+        for entry in told.afterwards
+        if entry.namespace == name and entry.code in (403, 422, 429)
+    }
+    assert real == {REQUESTS[each.by] for each in told.reports[name].refusals}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("widgets", "old")])
+def test_there_are_events_to_compare(told: Told, name: str) -> None:
+    assert told.planned[name]["events"]
 
 
 def test_a_plan_reads_and_never_writes(told: Told) -> None:
