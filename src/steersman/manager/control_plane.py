@@ -34,6 +34,7 @@ from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.lease import identity
 from steersman.runtime.trace import Trace
 from steersman.runtime.trace_view import PATH, TraceView
+from steersman.server import admission
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
 from steersman.server.auth.rbac import GROUP, RBACAuthorizer
 from steersman.server.auth.users import MASTERS, User, authenticated, node_user, service_account_user
@@ -51,6 +52,8 @@ from steersman.sim.scheduler import Scheduler
 from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
+from steersman.snapshot.loading import service_cidr
+from steersman.snapshot.model import LoadedSnapshot
 
 TAINT_REMOVER = "node-lifecycle-controller"
 """Removes the not-ready taint of a new node once the node is ready. Without it, nodes are not tainted."""
@@ -117,9 +120,18 @@ class ControlPlaneOptions:
     pod_logs: Path | None = None
     """A directory with logs of containers."""
     command: tuple[str, ...] = ()
+    snapshot: LoadedSnapshot | None = None
+    """The cluster to begin with: its objects, and its nodes, which are simulated from then on."""
     keep_kubeconfig: bool = True
     """Whether the kubeconfig stays when the control plane ends."""
     quiet: bool = False
+
+    @property
+    def node_names(self) -> list[str]:
+        """The names of the simulated nodes."""
+        if self.snapshot is not None:
+            return [node.metadata.name for node in self.snapshot.nodes]
+        return [f"node-{number}" for number in range(1, self.nodes + 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +169,13 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     server.webhook_addresses = WebhookAddresses(options.webhook_addresses)
     loops = controllers(server, options.gates) if options.controllers else ()
     without = () if any(each.name == TAINT_REMOVER for each in loops) else ("TaintNodesByCondition",)
-    authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert, disabled_plugins=without)
-    if options.nodes:
+    authorizer = bootstrap_server(
+        server,
+        client_ca=boot.authority.pair.cert,
+        disabled_plugins=without,
+        cidr=service_cidr(server.store) or admission.CIDR,
+    )
+    if options.node_names:
         server.extend(metrics.install)
         _bind_kubelets(server, "system:node")
         if options.dra is not None:
@@ -223,8 +240,8 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         supervisor.start(election.run(ready.set), "the controllers")
     else:
         ready.set()
-    if options.nodes:
-        names = [f"node-{number}" for number in range(1, options.nodes + 1)]
+    names = options.node_names
+    if names:
         api = _api(server, authorizer, User(KUBELETS), "kubelet")
         # Without controllers of its own, the control plane has those of another manager.
         volumes, attach = (not loops or any(one.name == each for one in loops) for each in (BINDER, ATTACHER))
@@ -239,6 +256,8 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             attach=attach,
             dra=dra,
             node_api=cache(lambda name: _api(server, authorizer, node_user(name), "kubelet")),
+            register=options.snapshot is None,
+            adopt=options.snapshot.nodes if options.snapshot is not None else (),
         )
         server.kubelets = KubeletEndpoint(kubelets, allow_exec=options.allow_exec, logs=options.pod_logs)
         supervisor.start(kubelets.run(), "the kubelets")
@@ -349,6 +368,10 @@ def _server(
     options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack, supervisor: Supervisor
 ) -> tuple[Server, Bootstrap, Durable | None, str]:
     """The API server, its keys, a wait until its writes are on disk, and the manager's name in its Lease."""
+    if options.snapshot is not None:
+        server = Server(clock, store=options.snapshot.store)
+        server.renew(server.registry.find("", "v1", "events"))
+        return server, Bootstrap.generate(clock.now), None, identity(clock)
     if options.data_dir is None:
         return Server(clock), Bootstrap.generate(clock.now), None, identity(clock)
     from steersman.server.storage.durable.data_dir import open_data_dir

@@ -85,6 +85,13 @@ UP = Verb(
         ),
         flag("port", INT, 6443, "Port to listen on; 0 picks a free one."),
         flag("data-dir", DIRECTORY, "", "Directory to store all objects in. By default in memory only."),
+        flag(
+            "from",
+            FILE,
+            "",
+            "Snapshot of a cluster (`steersman snapshot save`) to begin with. Its nodes and running pods are simulated from there "
+            "on.",
+        ),
         flag("nodes", INT, 3, "Number of simulated nodes. With 0 there is no scheduler either."),
         flag(
             "csi",
@@ -147,6 +154,7 @@ UP = Verb(
     examples=(
         Example("steersman up", "until Ctrl-C; kubectl uses the kubeconfig that it names"),
         Example("steersman up --data-dir=data --nodes=10", "keep all objects, with more nodes"),
+        Example("steersman up --from=cluster.snapshot", "a copy of a real cluster, to try things on"),
         Example("steersman up --allow-exec", "kubectl exec and port-forward reach this machine"),
         Example(
             "steersman up --port=0 -- pytest", "run a command with KUBECONFIG set; its exit code is ours"
@@ -389,24 +397,106 @@ SHADOW = Verb(
     ),
 )
 
+# -- plan -------------------------------------------------------------------------------------
+
+PLAN = Verb(
+    "plan",
+    "show what the control loops would do after a change, before it is made",
+    description="Reads a cluster with get and list only, or a snapshot; rebuilds it in memory under virtual time; makes the "
+    "change there, and fast-forwards. It prints what is created, changed and deleted, when and why; what is refused and by whom; "
+    "and what never converges. The exit code is 0 where everything converges, 2 where something is refused or does not, and 1 for "
+    "errors.",
+    flags=(
+        CONNECTION,
+        flag(
+            "from",
+            FILE,
+            "",
+            "Snapshot of a cluster (`steersman snapshot save`) to read instead of a cluster.",
+        ),
+        flag(
+            "filename",
+            STRINGS,
+            (),
+            "Manifest to apply, a directory of manifests, or - for standard input. Repeat the flag for more.",
+            "f",
+        ),
+        flag("delete", STRINGS, (), "Object to delete with its dependants, as KIND/NAME."),
+        flag("scale", STRINGS, (), "Workload to scale, as KIND/NAME=REPLICAS."),
+        flag("set-image", STRINGS, (), "Workload to give another image, as KIND/NAME=[CONTAINER=]IMAGE."),
+        flag("drain", STRINGS, (), "Node to drain."),
+        flag("force", BOOL, False, "With --drain, also evict pods that have no controller."),
+        flag("fail", STRINGS, (), "Node that fails: its kubelet stops."),
+        flag("for", STRING, "30m", "How far to look ahead, in the cluster's time."),
+        flag(
+            "assume",
+            STRINGS,
+            (),
+            "What the cluster cannot tell: start=2s, ready=20s, shutdown=5s, work=10m (of Jobs), image=web:v9:never, "
+            "metrics=FILE.",
+        ),
+        flag(
+            "namespace",
+            STRING,
+            "",
+            "Namespace of objects that name none. By default that of the kubeconfig.",
+            "n",
+        ),
+        flag("output", choice("text", "markdown", "json", "yaml"), "text", "Format of the output.", "o"),
+    ),
+    examples=(
+        Example("steersman plan -f change.yaml", "the next 30 minutes, if this is applied"),
+        Example(
+            "helm template shop ./chart | steersman plan -f - -n shop", "a release before it is installed"
+        ),
+        Example(
+            "steersman plan --drain node-3 --for 1h", "what moves, and what a PodDisruptionBudget refuses"
+        ),
+        Example(
+            "steersman plan --delete ns/old --from prod.snapshot", "the whole cascade, without a cluster"
+        ),
+        Example("steersman plan --set-image deploy/web=web:v9 --assume image=web:v9:never", "a bad roll"),
+        Example("steersman plan -f . -o markdown", "for the comment of a review"),
+    ),
+)
+
 # -- snapshot, completion, version ------------------------------------------------------------
 
 _DATA_DIR = flag("data-dir", DIRECTORY, "", "Data directory of `steersman up`. Required.")
 _SUMMARY = flag("output", choice("text", "table", "json", "yaml"), "text", "Format of the output.", "o")
 SNAPSHOT = Verb(
     "snapshot",
-    "save the data directory of an embedded server to a file, or restore it",
+    "save a cluster or a data directory to a file, or restore it",
+    description="A snapshot of a cluster has all objects that may be listed, and is for `plan`, `up --from` and tests. A snapshot "
+    "of the data directory of `steersman up` is a backup.",
     verbs=verbs_of(
         "snapshot",
         Verb(
             "save",
-            "write a snapshot, also while the server runs; it holds the server's keys: keep it safe",
+            "write a snapshot of a cluster, or of a data directory, which holds the server's keys: keep it safe",
             arguments=(Argument("FILE", files=True),),
-            flags=(_DATA_DIR, flag("force", BOOL, False, "Overwrite the file if it exists."), _SUMMARY),
+            flags=(
+                CONNECTION,
+                flag(
+                    "data-dir",
+                    DIRECTORY,
+                    "",
+                    "Data directory of `steersman up` to save instead of a cluster, also while the server runs.",
+                ),
+                flag("force", BOOL, False, "Overwrite the file if it exists."),
+                flag(
+                    "with-data",
+                    BOOL,
+                    False,
+                    "Keep the data of Secrets and ConfigMaps. By default they are replaced by hashes.",
+                ),
+                flag("events", BOOL, False, "Keep Events, too."),
+                _SUMMARY,
+            ),
         ),
         Verb(
             "restore",
-            "make a new data directory from a snapshot",
+            "make a new data directory from a snapshot of one",
             arguments=(Argument("FILE", files=True),),
             flags=(
                 _DATA_DIR,
@@ -422,6 +512,8 @@ SNAPSHOT = Verb(
         ),
     ),
     examples=(
+        Example("steersman snapshot save prod.snapshot --kubeconfig=…", "a cluster, with get and list only"),
+        Example("steersman up --from=prod.snapshot", "a copy of it on this machine"),
         Example("steersman snapshot save before.snapshot --data-dir=data", "also while the server runs"),
         Example("steersman snapshot restore before.snapshot --data-dir=again", "into a new directory"),
     ),
@@ -443,5 +535,5 @@ COMPLETION = Verb(
 )
 VERSION = Verb("version", "show the version")
 
-VERBS = (RUN, UP, NODE, WHY, SHADOW, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
+VERBS = (RUN, UP, NODE, WHY, PLAN, SHADOW, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
 """In the order of the help."""
