@@ -576,6 +576,12 @@ async def set_up(plane: RealPlane, api: Api, wanted: tuple[Change, ...], metrics
     await asyncio.to_thread(
         plane.kubectl, "create", "clusterrolebinding", "plan", f"--clusterrole={role}", f"--user={READER}"
     )
+    # The role says where to add the groups of custom resources.
+    custom = ("--verb=get,list,watch", "--resource=*.example.com")
+    await asyncio.to_thread(plane.kubectl, "create", "clusterrole", "custom", *custom)
+    await asyncio.to_thread(
+        plane.kubectl, "create", "clusterrolebinding", "custom", "--clusterrole=custom", f"--user={READER}"
+    )
 
 
 async def rest(api: Api, wanted: tuple[Change, ...]) -> None:
