@@ -221,9 +221,11 @@ class Chain:
     def _run_mutators(self, request: AdmissionAttributes, late: bool | None) -> Any:
         """Runs the built-in plugins: those before (False) or after (True) the webhooks, or all of them."""
         resource, subresource = request.resource, request.subresource
+        if request.operation == "CONNECT":
+            return request.obj
         if self._restricts_nodes and not late:
             self.restrict_node(request)
-        if request.operation in ("DELETE", "CONNECT"):
+        if request.operation == "DELETE":
             return request.obj
         if resource.id == "pods" and not subresource and request.operation == "CREATE":
             return request.obj if late else self._templates.mutate(request)

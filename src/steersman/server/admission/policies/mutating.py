@@ -193,6 +193,12 @@ def _mutated(
             raise MutationFailed(f"JSON Patch: {error}") from None
     else:
         _check_type_names(value)
+        if request.operation == "CONNECT":
+            # Options are no objects of the API: upstream has no schema of them.
+            shown = f"{form.kind.group}/{form.kind.version}, Kind={form.kind.kind}"
+            raise MutationFailed(
+                f"error applying patch: failed to convert patch object to typed object: no corresponding type for {shown}"
+            )
         applied = {**_plain(value), "apiVersion": document["apiVersion"], "kind": document["kind"]}
         changed = _merged(document, applied, field_manager_for(matched).resource_schema.schema)
     return form.read(changed, request)
