@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from steersman.server.auth.authentication import Authenticator
     from steersman.server.auth.rbac import RBACAuthorizer
     from steersman.server.auth.tokens import TokenIssuer
+    from steersman.server.evaluation import EvaluationThread
     from steersman.server.kubelet_api import KubeletApi
 
 
@@ -151,6 +152,8 @@ class Server:
         """Where the webhooks of Services are served."""
         self.answers: Answers | None = None
         """The answers of webhooks that the request under way has; None for one that has asked none."""
+        self.evaluation_thread: EvaluationThread | None = None
+        """Evaluates expressions that cost much; None where the event loop does, which is under virtual time."""
         self.request_warnings: list[str] = []
         """The warnings of the request under way, for its client: of policies, and of rules that old values break."""
         self.kubelets: KubeletApi | None = None

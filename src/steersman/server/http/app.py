@@ -26,6 +26,7 @@ from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import ANONYMOUS, User, node_identity
 from steersman.server.codec.convert import CODECS
 from steersman.server.codec.negotiation import is_supported
+from steersman.server.evaluation import EvaluationThread
 from steersman.server.http import request_body
 from steersman.server.http.context import AppState, Context, served_verbs
 from steersman.server.http.discovery_cache import DiscoveryCache
@@ -103,6 +104,8 @@ async def serve(
     )
     if server.outgoing is None:
         server.outgoing = state.webhook_client = WebhookClient()
+        # Where webhooks are called over sockets, clients do not wait for expressions either.
+        server.evaluation_thread = EvaluationThread()
     api_server = ApiServer(state, host, secure=tls is not None, limits=limits)
     try:
         await api_server.open(port, tls)
@@ -164,6 +167,9 @@ class ApiServer:
         await self._http.shutdown(_GRACE)
         if self.state.webhook_client is not None:
             await self.state.webhook_client.close()
+            if self.state.server.evaluation_thread is not None:
+                self.state.server.evaluation_thread.close()
+                self.state.server.evaluation_thread = None
         self.state.discovery.close()
 
     async def __aenter__(self) -> ApiServer:

@@ -51,6 +51,7 @@ from steersman.server.calls import (
 )
 from steersman.server.codec.hook_response import InvalidResponse, json_type
 from steersman.server.codec.json_yaml import decode_json
+from steersman.server.evaluation import evaluated, evaluation_key
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes, Server
 from steersman.server.status_errors import quote
@@ -213,13 +214,15 @@ class WebhookAdmission:
 
     def _conditions_hold(self, hook: Hook, request: AdmissionAttributes, matched: Resource) -> bool:
         """Whether the match conditions of a webhook hold. Where they have no value, its failurePolicy decides."""
-        from steersman.server.admission.expressions import ConditionsFailed, Subject, match_conditions
+        from steersman.server.admission.expressions import PLAIN, ConditionsFailed, Subject, match_conditions
 
-        def subject() -> Subject:
-            return Subject(request, matched, self._listers, namespaced=False)
-
+        values = Subject(request, matched, self._listers, namespaced=False).values()
+        conditions, ignores = hook.conditions, hook.ignores_failure
         try:
-            return match_conditions(hook.conditions, subject, ignore_failure=hook.ignores_failure)
+            return evaluated(
+                lambda meter: match_conditions(conditions, values, meter, ignore_failure=ignores),
+                lambda: evaluation_key("conditions", id(conditions), values[:PLAIN]),
+            )
         except ConditionsFailed as error:
             resource = request.resource
             raise status_errors.forbidden(resource.group, resource.plural, request.name, str(error)) from None
