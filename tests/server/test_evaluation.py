@@ -82,7 +82,7 @@ async def turns_of(request: Any) -> tuple[int, Any]:
 
     counting = asyncio.create_task(count())
     try:
-        results: list[Any] = await asyncio.gather(request, return_exceptions=True)
+        results: Any = await asyncio.gather(request, return_exceptions=True)
         return turns, results[0]
     finally:
         counting.cancel()

@@ -195,7 +195,8 @@ class ApiServer:
         if state.front_proxy is None:
             return
         state.aggregator = Aggregator(state.server, state.front_proxy, state.discovery.renew)
-        state.discovery.remote = state.aggregator.rows
+        state.discovery.remote = state.aggregator
+        state.discovery.renew()
 
     # -- one request --------------------------------------------------------------------------
 
