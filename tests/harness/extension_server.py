@@ -152,12 +152,20 @@ class Extension:
             case "DELETE", [name] if (namespace, name) in self.objects:
                 await self.remove(namespace, name)
                 return web.json_response({"kind": "Status", "apiVersion": "v1", "status": "Success"})
+            case "GET" | "DELETE", [_]:
+                return self._told(request, 404, "")
         return self._told(request, 418, await request.text())
 
     def _told(self, request: web.Request, status: int, body: str) -> web.Response:
-        told = {"kind": "Status", "path": request.path_qs, "method": request.method, "body": body}
+        told: dict[str, Any] = {
+            "kind": "Status",
+            "path": request.path_qs,
+            "method": request.method,
+            "body": body,
+        }
         if status == 404:
-            told |= {"reason": "NotFound", "message": "not found"}
+            details = {"name": request.path.rpartition("/")[2], "group": GROUP, "kind": "flavors"}
+            told |= {"status": "Failure", "reason": "NotFound", "message": "not found", "details": details}
         return web.json_response({**told, "code": status}, status=status)
 
     def _list(self, namespace: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from steersman.client.api import Api
 from steersman.cloud.local import LocalProvider
 from steersman.http.limits import Limits
 from steersman.intent.controller import Controller, Settings
+from steersman.manager.aggregated_api import AggregatedApi, RemoteClients
 from steersman.manager.controller_selection import select
 from steersman.manager.embedded_election import EmbeddedElection
 from steersman.manager.flags import UsageError
@@ -183,6 +184,8 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             f"cannot listen on {address}: {error.strerror or error}; pass another --port, or --port=0"
         ) from None
     stack.push_async_callback(api_server.close)
+    clients = RemoteClients(api_server.url, boot.authority, lambda: api_server.state.aggregator)
+    stack.push_async_callback(clients.close)
     path = options.kubeconfig
     if options.command:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
@@ -208,7 +211,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             ready.set()
 
         def make(fence: Callable[[], bool]) -> ControllerGroup:
-            fleet = _fleet(loops, server, boot, authorizer, clock, fence, rounds.trace)
+            fleet = _fleet(loops, server, boot, authorizer, clock, fence, rounds.trace, clients)
             rounds.groups[:] = [fleet]
             return fleet
 
@@ -291,6 +294,7 @@ def _fleet(
     clock: Clock,
     fence: Callable[[], bool],
     trace: Trace,
+    clients: RemoteClients,
 ) -> ControllerGroup:
     files: Mapping[str, bytes] = {
         "ca.crt": boot.authority.pair.cert,
@@ -302,9 +306,12 @@ def _fleet(
         if controller.as_manager:
             return shared
         user = service_account_user("kube-system", controller.service_account or controller.name, "")
-        return _api(server, authorizer, user, MANAGER)
+        return acting_as(user)
 
-    shared = _api(server, authorizer, User(MANAGER_USER), MANAGER)
+    def acting_as(user: User) -> Api:
+        return AggregatedApi(_api(server, authorizer, user, MANAGER), user, clients)
+
+    shared = acting_as(User(MANAGER_USER))
     return ControllerGroup(
         loops,
         shared,

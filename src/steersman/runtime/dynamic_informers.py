@@ -92,8 +92,6 @@ class DynamicInformers:
         """The followed resources that were not synced at the last check."""
         self._seen: DiscoveryResult | None = None
         """The last discovery that is fully followed."""
-        # On a server in this process every change of a definition is seen.
-        self._period = None if api.capabilities.steady else PERIOD
         self._hint = asyncio.Event()
         self._discovered_once = asyncio.Event()
 
@@ -118,6 +116,11 @@ class DynamicInformers:
                 # A definition changed: read discovery until the server shows it.
                 pauses = list(SOON)
                 await asyncio.sleep(pauses.pop(0))
+
+    @property
+    def _period(self) -> float | None:
+        """Seconds until discovery is read again. On a server in this process every change of a definition is seen."""
+        return None if self._api.capabilities.steady else PERIOD
 
     async def _hinted(self, seconds: float | None) -> bool:
         """Wait for some seconds, or for a hint that resources changed; returns whether there was one."""

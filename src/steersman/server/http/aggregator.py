@@ -160,6 +160,11 @@ class Aggregator:
         if self._session is not None:
             await self._session.close()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no remote APIService any more."""
+        return not self._remote
+
     def serves(self, group: str, version: str) -> bool:
         """Whether a group version is one of another server."""
         return (group, version) in self._remote
