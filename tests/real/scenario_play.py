@@ -71,14 +71,14 @@ async def real() -> AsyncIterator[Target]:
 
 
 @asynccontextmanager
-async def embedded() -> AsyncIterator[Target]:
+async def embedded(audit_log: Path | None = None) -> AsyncIterator[Target]:
     """The embedded server, at a socket."""
     clock = RealClock()
     server = Server(clock)
     fresh = Bootstrap.generate(clock.now)
     boot = Bootstrap(fresh.authority, fresh.keys, clock.now, ISSUER)
     authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)
-    edge = await boot.serve(server, authorizer)
+    edge = await boot.serve(server, authorizer, audit_log=audit_log)
 
     def forget() -> None:
         server.store.compacted = server.store.revision

@@ -117,6 +117,8 @@ class ControlPlaneOptions:
     """Whether clients may run commands on this machine, and connect to its ports, as those of pods."""
     pod_logs: Path | None = None
     """A directory with logs of containers."""
+    audit_log: Path | None = None
+    """A file for a line about each request; None keeps no log."""
     command: tuple[str, ...] = ()
     keep_kubeconfig: bool = True
     """Whether the kubeconfig stays when the control plane ends."""
@@ -177,8 +179,13 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             durable=durable,
             limits=Limits(connections=options.max_connections),
             max_watches=options.max_watches,
+            audit_log=options.audit_log,
         )
     except OSError as error:
+        if options.audit_log is not None and str(error.filename) == str(options.audit_log):
+            raise UsageError(
+                f"--audit-log: cannot write {options.audit_log}: {error.strerror}; pass another file"
+            ) from None
         address = f"{options.host}:{options.port}"
         raise UsageError(
             f"cannot listen on {address}: {error.strerror or error}; pass another --port, or --port=0"

@@ -87,6 +87,7 @@ def options(given: Given) -> ControlPlaneOptions:
         command=given.command,
         allow_exec=values["allow-exec"],
         pod_logs=Path(values["pod-logs"]) if values["pod-logs"] else None,
+        audit_log=Path(values["audit-log"]).absolute() if values["audit-log"] else None,
         keep_kubeconfig=bool(values["kubeconfig"]),
         quiet=values["quiet"],
     )

@@ -156,6 +156,8 @@ class Server:
         """Evaluates expressions that cost much; None where the event loop does, which is under virtual time."""
         self.request_warnings: list[str] = []
         """The warnings of the request under way, for its client: of policies, and of rules that old values break."""
+        self.audit_annotations: dict[str, str] | None = None
+        """The audit annotations of the request under way; None where there is no audit log."""
         self.kubelets: KubeletApi | None = None
         """Answers for nodes: logs, commands, forwarded ports. None where there are no nodes."""
         self.reactions: dict[str, Reaction] = {}
@@ -188,6 +190,11 @@ class Server:
             return self.answers.now
         now = self.clock.now()
         return now.replace(microsecond=0) if now.microsecond else now
+
+    def annotate(self, key: str, value: str) -> None:
+        """Adds an audit annotation to the request under way. As upstream, the first value of a key stays."""
+        if self.audit_annotations is not None:
+            self.audit_annotations.setdefault(key, value)
 
     def uid(self) -> str:
         """A new unique id."""

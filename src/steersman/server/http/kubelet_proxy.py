@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from steersman.api.errors import ApiError, ServiceUnavailable, TooManyRequests
 from steersman.api.generated.core_v1 import Pod, Service
@@ -71,7 +72,7 @@ async def _admitted(ctx: Context, request: Request, options: ConnectOptions) -> 
 
     def run() -> ConnectOptions:
         try:
-            return admit_connect(ctx.server, request, options)
+            return ctx.audited(partial(admit_connect, ctx.server, request, options))
         finally:
             ctx.warnings[known:] = ctx.server.request_warnings
 

@@ -116,7 +116,7 @@ class PolicyAdmission:
         """Evaluates validating policies. Raises the refusal of the first that denies; others may warn."""
         if is_exempt(request.resource):
             return
-        denials = Denials(self._server.request_warnings)
+        denials = Denials(self._server.request_warnings, self._server.annotate)
         needed: list[Computation] = []
         for bound, binding, param, matched in self._bound_to(request, self.validating, denials.misconfigured):
             evaluator: CompiledValidation = bound.evaluator

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from steersman.api.cel.policy_expressions import (
     ANNOTATION,
@@ -35,6 +37,9 @@ from steersman.server.server import AdmissionAttributes
 
 MAX_MESSAGE = 5 * 1024
 """Bytes of a message that a messageExpression makes."""
+FAILURE = "validation.policy.admission.k8s.io/validation_failure"
+MAX_ANNOTATION = 10 * 1024
+"""Characters of an audit annotation."""
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 
 
@@ -52,8 +57,11 @@ class _Refusal(NamedTuple):
 class Denials:
     """The denials of one request by all policies. The first one is the answer."""
 
-    def __init__(self, warnings: list[str]) -> None:
+    def __init__(self, warnings: list[str], annotate: Callable[[str, str], None]) -> None:
+        """``annotate`` adds an audit annotation to the request."""
         self._warnings = warnings
+        self._annotate = annotate
+        self._annotations: dict[str, list[str]] = {}
         self._first: _Refusal | None = None
 
     def misconfigured(
@@ -74,7 +82,7 @@ class Denials:
         binding: ValidatingAdmissionPolicyBinding,
         decisions: Decisions,
     ) -> None:
-        """What a policy has decided: denied, or a warning, as the binding says."""
+        """What a policy has decided: denied, a warning, or an audit annotation, as the binding says."""
         name = binding.metadata.name
         for denial in decisions.denials:
             for action in ("Deny",) if denial.always else binding.spec.validationActions:
@@ -86,12 +94,22 @@ class Denials:
                         f"Validation failed for ValidatingAdmissionPolicy '{policy.metadata.name}' with binding "
                         f"'{name}': {denial.message}"
                     )
+                elif action == "Audit":
+                    self._annotate(FAILURE, _failure(binding, denial))
+        for key, value in decisions.annotations.items():
+            text = value.strip() if isinstance(value, str) else ""
+            values = self._annotations.setdefault(f"{policy.metadata.name}/{key}", []) if text else []
+            # Bindings whose parameters make the same of it are one.
+            if (limited := text[:MAX_ANNOTATION]) not in values:
+                values.append(limited)
 
     def _add(self, denial: _Refusal) -> None:
         self._first = self._first or denial
 
     def refuse(self, request: AdmissionAttributes) -> None:
-        """Raises the refusal of the request, if it was denied."""
+        """Publishes the audit annotations, and raises the refusal of the request, if it was denied."""
+        for key, values in self._annotations.items():
+            self._annotate(key, ", ".join(values))
         first = self._first
         if first is None:
             return
@@ -104,6 +122,18 @@ class Denials:
             causes=(Cause("", str(first), ""),),
             details=error.details,
         )
+
+
+def _failure(binding: ValidatingAdmissionPolicyBinding, denial: Denial) -> str:
+    """The audit annotation of a validation that failed."""
+    made = {
+        "message": denial.message,
+        "policy": binding.spec.policyName,
+        "binding": binding.metadata.name,
+        "expressionIndex": denial.number,
+        "validationActions": binding.spec.validationActions,
+    }
+    return msgspec.json.encode([made]).decode()
 
 
 class Denial(NamedTuple):

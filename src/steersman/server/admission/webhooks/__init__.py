@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError
@@ -165,13 +166,17 @@ class WebhookAdmission:
             matched = self._match(hook, request)
             if matched is None or (number and hook.uid not in again):
                 continue
+            changed, place = False, f"mutation.webhook.admission.k8s.io/round_{number}_index_{index}"
             try:
                 made = self._mutated(hook, request, matched, f"{number}/{index}/{hook.uid}")
+                changed = made is not request.obj and made != request.obj
             except CallFailed as failure:
-                self._failed(hook, failure)
+                self._failed(hook, failure, place)
                 rounds.asked(hook, changed=False)
                 continue
-            rounds.asked(hook, changed=made is not request.obj and made != request.obj)
+            finally:
+                self._server.annotate(place, _mutation_annotation(hook, changed))
+            rounds.asked(hook, changed=changed)
             request = request._replace(obj=made)
         return request.obj
 
@@ -181,10 +186,12 @@ class WebhookAdmission:
             return
         needed: list[Call] = []
         refused: ApiError | None = None
+        relevant = -1
         for index, hook in enumerate(self.validating):
             matched = self._match(hook, request)
             if matched is None:
                 continue
+            relevant += 1
             try:
                 self._response(hook, request, matched, f"validate/{index}/{hook.uid}")
             except CallNeeded as call:
@@ -193,7 +200,9 @@ class WebhookAdmission:
                 needed += call.calls
             except CallFailed as failure:
                 try:
-                    self._failed(hook, failure)
+                    self._failed(
+                        hook, failure, f"validating.webhook.admission.k8s.io/round_0_index_{relevant}"
+                    )
                 except ApiError as error:
                     refused = refused or error
             except ApiError as error:
@@ -230,12 +239,13 @@ class WebhookAdmission:
     def _namespace_labels(self, request: AdmissionAttributes) -> Any:
         return namespace_labels(request, lambda name: self._listers.get("namespaces", "", name))
 
-    def _failed(self, hook: Hook, failure: CallFailed) -> None:
+    def _failed(self, hook: Hook, failure: CallFailed, place: str) -> None:
         """Raises the refusal of a request whose webhook could not be asked, unless its failurePolicy is Ignore."""
         text = f"failed calling webhook {quote(hook.name)}: {failure}"
         if not hook.ignores_failure:
             raise status_errors.internal(text) from None
         _log.warning("failing open: %s", text)
+        self._server.annotate(f"failed-open.{place}", hook.name)
 
     # -- asking one webhook -------------------------------------------------------------------
 
@@ -311,6 +321,8 @@ class WebhookAdmission:
         response = review.response
         assert response is not None
         answers.warnings += response.warnings
+        for name, value in response.auditAnnotations.items():
+            self._server.annotate(f"{hook.name}/{name}", value)
         if not response.allowed:
             raise rejection(hook.name, response.status)
         return review, patch
@@ -343,6 +355,12 @@ def _hooks(configurations: list[Any]) -> Iterator[Hook]:
                 _conditions(webhook),
                 review_version(webhook.admissionReviewVersions),
             )
+
+
+def _mutation_annotation(hook: Hook, changed: bool) -> str:
+    """The audit annotation that says whether a webhook has changed the object."""
+    made = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
+    return msgspec.json.encode(made).decode()
 
 
 def _conditions(webhook: MutatingWebhook | ValidatingWebhook) -> tuple[Compiled, ...]:
