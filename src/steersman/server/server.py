@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.clock import Clock
@@ -43,6 +44,8 @@ class RequestOptions(Protocol):
     """The options of a request that admission shows to webhooks and policies."""
 
     @property
+    def user(self) -> User: ...
+    @property
     def verb(self) -> str: ...
     @property
     def requested(self) -> Resource | None: ...
@@ -73,8 +76,8 @@ class ObjectView(NamedTuple):
     """The object with a changed view."""
 
 
-class AdmissionAttributes(NamedTuple):
-    """A request as admission sees it."""
+class AdmissionAttributes(msgspec.Struct, frozen=True, gc=False):
+    """A request as admission sees it. `Server.attributes` makes one; `msgspec.structs.replace` another with a changed object."""
 
     operation: Operation
     resource: Resource
@@ -294,7 +297,7 @@ class Server:
         """The ``managedFields`` of an object that the server has changed."""
         return field_manager_for(resource, subresource).updated(old, new, MANAGER, self.now())
 
-    def admit(
+    def attributes(
         self,
         operation: Operation,
         resource: Resource,
@@ -303,66 +306,34 @@ class Server:
         name: str,
         obj: Any,
         old: Any,
-        user: User,
-        options: RequestOptions | None = None,
+        request: RequestOptions,
         owners: Any = None,
         view: ObjectView | None = None,
-    ) -> Any:
-        """Run mutating admission; returns the object as it may be stored."""
-        if self.admission is None:
-            return obj
-        return self.admission.mutate(
-            AdmissionAttributes(
-                operation,
-                resource,
-                subresource,
-                namespace,
-                name,
-                obj,
-                old,
-                user,
-                options,
-                owners,
-                view,
-                self.answers,
-                self.dry_run,
-            )
+    ) -> AdmissionAttributes:
+        """A request as admission sees it, in this run of it."""
+        return AdmissionAttributes(
+            operation,
+            resource,
+            subresource,
+            namespace,
+            name,
+            obj,
+            old,
+            request.user,
+            request,
+            owners,
+            view,
+            self.answers,
+            self.dry_run,
         )
 
-    def validate(
-        self,
-        operation: Operation,
-        resource: Resource,
-        subresource: str,
-        namespace: str,
-        name: str,
-        obj: Any,
-        old: Any,
-        user: User,
-        options: RequestOptions | None = None,
-        owners: Any = None,
-        view: ObjectView | None = None,
-    ) -> BeforeWrite | None:
+    def admit(self, request: AdmissionAttributes) -> Any:
+        """Run mutating admission; returns the object as it may be stored."""
+        return request.obj if self.admission is None else self.admission.mutate(request)
+
+    def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
         """Run validating admission; returns a function to call right before the object is written."""
-        if self.admission is None:
-            return None
-        return self.admission.validate(
-            AdmissionAttributes(
-                operation,
-                resource,
-                subresource,
-                namespace,
-                name,
-                obj,
-                old,
-                user,
-                options,
-                owners,
-                view,
-                self.answers,
-                self.dry_run,
-            )
-        )
+        return None if self.admission is None else self.admission.validate(request)
 
     # -- objects with a TTL -------------------------------------------------------------------
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman.api.kinds import Struct
 from steersman.http.target import Query, first, flag
 from steersman.server import status_errors
 from steersman.server.rest.request import Request
-from steersman.server.server import AdmissionAttributes, Server
+from steersman.server.server import Server
 
 _PORT = re.compile("[0-9]+").fullmatch
 
@@ -85,11 +86,8 @@ def connect_options(
 
 def admit_connect(server: Server, request: Request, options: ConnectOptions) -> ConnectOptions:
     """Asks admission about a connection; returns its options, which mutating admission may have changed."""
-    admission = server.admission
-    if admission is None:
-        return options
     server.request_warnings.clear()
-    attributes = AdmissionAttributes(
+    admission = server.attributes(
         "CONNECT",
         request.resource,
         request.subresource,
@@ -97,12 +95,10 @@ def admit_connect(server: Server, request: Request, options: ConnectOptions) -> 
         request.name,
         options,
         None,
-        request.user,
         request,
-        answers=server.answers,
     )
-    changed: ConnectOptions = admission.mutate(attributes)
-    admission.validate(attributes._replace(obj=changed))
+    changed: ConnectOptions = server.admit(admission)
+    server.validate(replace(admission, obj=changed))
     return changed
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from steersman.api.errors import NotFound
 from steersman.api.generated.admissionregistration_v1 import (
     MutatingAdmissionPolicy,
@@ -141,7 +143,7 @@ class PolicyAdmission:
             for bound, binding, param, matched in self._bound_to(request, self.mutating, state.misconfigured)
         ]
         for invocation in invocations:
-            request = request._replace(obj=state.invoke(invocation, request, self._listers))
+            request = replace(request, obj=state.invoke(invocation, request, self._listers))
         state.refuse(request)
         state.end(request.obj)
         return request.obj
@@ -176,7 +178,7 @@ class PolicyAdmission:
     def _matches(self, matcher: Matcher, request: AdmissionAttributes) -> Resource | None:
         requested = requested_resource(request)
         if requested is not request.resource:
-            request = request._replace(resource=requested)
+            request = replace(request, resource=requested)
         return matcher.matches(request, self._namespace_labels, self._versions)
 
     def _namespace_labels(self, request: AdmissionAttributes) -> Mapping[str, str]:

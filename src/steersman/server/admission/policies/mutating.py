@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from steersman.api.cel.policy_expressions import (
     APPLY_CONFIGURATION,
     JSON_PATCHES,
@@ -167,7 +169,7 @@ class Mutations:
 
         def subject(current: Any) -> Subject:
             return Subject(
-                request._replace(obj=current), invocation.matched, listers, params=invocation.param
+                replace(request, obj=current), invocation.matched, listers, params=invocation.param
             )
 
         try:

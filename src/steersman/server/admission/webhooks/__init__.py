@@ -152,12 +152,12 @@ class WebhookAdmission:
             meta = replace(obj.metadata, uid="", creationTimestamp=None, deletionTimestamp=None, selfLink="")
             obj = replace(obj, metadata=replace(meta, deletionGracePeriodSeconds=None))
         rounds = _Reinvocation()
-        obj = self._ask_mutating(request._replace(obj=obj), rounds, 0)
+        obj = self._ask_mutating(replace(request, obj=obj), rounds, 0)
         if rounds.needed:
-            last, obj = obj, plugins(request._replace(obj=obj))
+            last, obj = obj, plugins(replace(request, obj=obj))
             if obj != last:
                 rounds.require()
-            obj = self._ask_mutating(request._replace(obj=obj), rounds, 1)
+            obj = self._ask_mutating(replace(request, obj=obj), rounds, 1)
         return obj
 
     def _ask_mutating(self, request: AdmissionAttributes, rounds: _Reinvocation, number: int) -> Any:
@@ -177,7 +177,7 @@ class WebhookAdmission:
             finally:
                 self._server.annotate(place, _mutation_annotation(hook, changed))
             rounds.asked(hook, changed=changed)
-            request = request._replace(obj=made)
+            request = replace(request, obj=made)
         return request.obj
 
     def validate(self, request: AdmissionAttributes) -> None:
@@ -215,7 +215,7 @@ class WebhookAdmission:
     def _match(self, hook: Hook, request: AdmissionAttributes) -> Resource | None:
         """The resource at whose version a webhook is asked; None if it is not."""
         requested = requested_resource(request)
-        asked = request if requested is request.resource else request._replace(resource=requested)
+        asked = request if requested is request.resource else replace(request, resource=requested)
         matched = hook.matcher.matches(asked, self._namespace_labels, self._versions)
         if matched is None or not hook.conditions:
             return matched
