@@ -31,7 +31,7 @@ from steersman.server.codec.negotiation import PROTOBUF
 from steersman.server.server import Server
 from tests.harness.envtest import RealPlane
 from tests.harness.protobuf_reader import read_body, read_frames
-from tests.harness.webhook_server import WebhookServer
+from tests.harness.webhook_server import Handler, WebhookServer
 from tests.real.scenario_plain import Answer, Plain, in_order
 from tests.real.scenario_webhooks import HANDLERS
 
@@ -71,14 +71,14 @@ async def real() -> AsyncIterator[Target]:
 
 
 @asynccontextmanager
-async def embedded() -> AsyncIterator[Target]:
+async def embedded(audit_log: Path | None = None) -> AsyncIterator[Target]:
     """The embedded server, at a socket."""
     clock = RealClock()
     server = Server(clock)
     fresh = Bootstrap.generate(clock.now)
     boot = Bootstrap(fresh.authority, fresh.keys, clock.now, ISSUER)
     authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)
-    edge = await boot.serve(server, authorizer)
+    edge = await boot.serve(server, authorizer, audit_log=audit_log)
 
     def forget() -> None:
         server.store.compacted = server.store.revision
@@ -130,8 +130,10 @@ def _compact(socket: Path) -> None:
 # -- playing ----------------------------------------------------------------------------------
 
 
-async def play(target: Target, chapters: Mapping[str, Sequence[Any]]) -> dict[str, Answer]:
-    """Every answer by what its request is called."""
+async def play(
+    target: Target, chapters: Mapping[str, Sequence[Any]], handlers: Mapping[str, Handler] = HANDLERS
+) -> dict[str, Answer]:
+    """Every answer by what its request is called. ``handlers`` are those of the webhook server."""
     told: dict[str, Answer] = {}
     async with AsyncExitStack() as stack:
         sessions: dict[str, aiohttp.ClientSession] = {}
@@ -143,7 +145,7 @@ async def play(target: Target, chapters: Mapping[str, Sequence[Any]]) -> dict[st
                 sessions[user] = await stack.enter_async_context(made)
             return sessions[user]
 
-        hooks = stack.enter_context(WebhookServer(HANDLERS))
+        hooks = stack.enter_context(WebhookServer(handlers))
         for chapter, asks in chapters.items():
             plain = Plain(target.url, hooks.address)
             namespace = f"scene-{chapter}"

@@ -25,6 +25,7 @@ from steersman.client.api import Api
 from steersman.cloud.local import LocalProvider
 from steersman.http.limits import Limits
 from steersman.intent.controller import Controller, Settings
+from steersman.manager.aggregated_api import AggregatedApi, RemoteClients
 from steersman.manager.controller_selection import select
 from steersman.manager.embedded_election import EmbeddedElection
 from steersman.manager.flags import UsageError
@@ -119,6 +120,8 @@ class ControlPlaneOptions:
     """Whether clients may run commands on this machine, and connect to its ports, as those of pods."""
     pod_logs: Path | None = None
     """A directory with logs of containers."""
+    audit_log: Path | None = None
+    """A file for a line about each request; None keeps no log."""
     command: tuple[str, ...] = ()
     snapshot: LoadedSnapshot | None = None
     """The cluster to begin with: its objects, and its nodes, which are simulated from then on."""
@@ -193,13 +196,20 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             durable=durable,
             limits=Limits(connections=options.max_connections),
             max_watches=options.max_watches,
+            audit_log=options.audit_log,
         )
     except OSError as error:
+        if options.audit_log is not None and str(error.filename) == str(options.audit_log):
+            raise UsageError(
+                f"--audit-log: cannot write {options.audit_log}: {error.strerror}; pass another file"
+            ) from None
         address = f"{options.host}:{options.port}"
         raise UsageError(
             f"cannot listen on {address}: {error.strerror or error}; pass another --port, or --port=0"
         ) from None
     stack.push_async_callback(api_server.close)
+    clients = RemoteClients(api_server.url, boot.authority, lambda: api_server.state.aggregator)
+    stack.push_async_callback(clients.close)
     path = options.kubeconfig
     if options.command:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
@@ -225,7 +235,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             ready.set()
 
         def make(fence: Callable[[], bool]) -> ControllerGroup:
-            fleet = _fleet(loops, server, boot, authorizer, clock, fence, rounds.trace)
+            fleet = _fleet(loops, server, boot, authorizer, clock, fence, rounds.trace, clients)
             rounds.groups[:] = [fleet]
             return fleet
 
@@ -310,6 +320,7 @@ def _fleet(
     clock: Clock,
     fence: Callable[[], bool],
     trace: Trace,
+    clients: RemoteClients,
 ) -> ControllerGroup:
     files: Mapping[str, bytes] = {
         "ca.crt": boot.authority.pair.cert,
@@ -321,9 +332,12 @@ def _fleet(
         if controller.as_manager:
             return shared
         user = service_account_user("kube-system", controller.service_account or controller.name, "")
-        return _api(server, authorizer, user, MANAGER)
+        return acting_as(user)
 
-    shared = _api(server, authorizer, User(MANAGER_USER), MANAGER)
+    def acting_as(user: User) -> Api:
+        return AggregatedApi(_api(server, authorizer, user, MANAGER), user, clients)
+
+    shared = acting_as(User(MANAGER_USER))
     return ControllerGroup(
         loops,
         shared,

@@ -94,6 +94,7 @@ def options(given: Given) -> ControlPlaneOptions:
         allow_exec=values["allow-exec"],
         pod_logs=Path(values["pod-logs"]) if values["pod-logs"] else None,
         snapshot=_snapshot(values["from"]) if values["from"] else None,
+        audit_log=Path(values["audit-log"]).absolute() if values["audit-log"] else None,
         keep_kubeconfig=bool(values["kubeconfig"]),
         quiet=values["quiet"],
     )

@@ -119,6 +119,13 @@ UP = Verb(
             "",
             "Directory with logs of pods, as NAMESPACE/POD/CONTAINER.log. By default logs tell what happened to a container.",
         ),
+        flag(
+            "audit-log",
+            FILE,
+            "",
+            "File for a line of JSON about each request over HTTP, as kube-apiserver's audit log at the level Metadata: who asked for what, and what "
+            "became of it. It has no bodies. At 100 MB it becomes FILE.1.",
+        ),
         flag("no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers."),
         flag("no-scheduler", BOOL, False, "Run without a scheduler: another one binds the pods."),
         flag("speed", FLOAT, 1.0, "Speed of the cluster's clock as a multiple of real time."),

@@ -248,6 +248,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         durable: Callable[[], Awaitable[None]] | None = None,
         limits: Limits = Limits(),
         max_watches: int = MAX_WATCHES,
+        audit_log: Path | None = None,
     ) -> ApiServer:
         """Serves a server over TLS, with authentication and RBAC.
 
@@ -267,6 +268,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
             limits=limits,
             max_watches=max_watches,
             front_proxy=lambda: front_proxy.client(FRONT_PROXY, ()),
+            audit_log=audit_log,
         )
         api_server.state.openid = openid_documents(self.keys, self.issuer, f"{api_server.url}{JWKS_PATH}")
         return api_server

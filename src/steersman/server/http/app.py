@@ -7,7 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from steersman.api.errors import ApiError, NotFound, ServerError
 from steersman.http.client_certs import ClientCertContexts, PeerCertificates, secured
@@ -26,6 +27,7 @@ from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import ANONYMOUS, User, node_identity
 from steersman.server.codec.convert import CODECS
 from steersman.server.codec.negotiation import is_supported
+from steersman.server.evaluation import EvaluationThread
 from steersman.server.http import request_body
 from steersman.server.http.context import AppState, Context, served_verbs
 from steersman.server.http.discovery_cache import DiscoveryCache
@@ -57,6 +59,9 @@ from steersman.server.rest.subresources import KUBELET_SUBRESOURCES
 from steersman.server.server import Server
 from steersman.server.storage.watch import Commit, Selection
 
+if TYPE_CHECKING:
+    from steersman.server.http.audit import AuditEvent
+
 _log = logging.getLogger(__name__)
 
 R = TypeVar("R", Response, StreamingResponse, Response | StreamingResponse)
@@ -86,12 +91,13 @@ async def serve(
     limits: Limits = Limits(),
     max_watches: int = MAX_WATCHES,
     front_proxy: Callable[[], CertificatePair] | None = None,
+    audit_log: Path | None = None,
 ) -> ApiServer:
     """Listens and serves until closed. Port 0 is any free port.
 
     The server must have an authenticator. Without an authorizer every request is allowed. ``durable`` is awaited
     before a write is acknowledged. ``max_watches`` is how many watches may be open at once. ``front_proxy`` makes the
-    client certificate for aggregated API servers; without it there are none.
+    client certificate for aggregated API servers; without it there are none. ``audit_log`` is a file for a line about each request.
     """
     state = AppState(
         server,
@@ -103,6 +109,14 @@ async def serve(
     )
     if server.outgoing is None:
         server.outgoing = state.webhook_client = WebhookClient()
+        # Where webhooks are called over sockets, clients do not wait for expressions either.
+        server.evaluation_thread = EvaluationThread()
+    if audit_log is not None:
+        # Loaded when asked for.
+        from steersman.server.http.audit import AuditLog
+
+        state.audit = AuditLog(audit_log)
+        server.audit_annotations = {}
     api_server = ApiServer(state, host, secure=tls is not None, limits=limits)
     try:
         await api_server.open(port, tls)
@@ -164,7 +178,13 @@ class ApiServer:
         await self._http.shutdown(_GRACE)
         if self.state.webhook_client is not None:
             await self.state.webhook_client.close()
+            if self.state.server.evaluation_thread is not None:
+                self.state.server.evaluation_thread.close()
+                self.state.server.evaluation_thread = None
         self.state.discovery.close()
+        if self.state.audit is not None:
+            self.state.audit.close()
+            self.state.audit = None
 
     async def __aenter__(self) -> ApiServer:
         return self
@@ -189,7 +209,8 @@ class ApiServer:
         if state.front_proxy is None:
             return
         state.aggregator = Aggregator(state.server, state.front_proxy, state.discovery.renew)
-        state.discovery.remote = state.aggregator.rows
+        state.discovery.remote = state.aggregator
+        state.discovery.renew()
 
     # -- one request --------------------------------------------------------------------------
 
@@ -200,13 +221,16 @@ class ApiServer:
         except UnknownRequest as error:
             return self._reply(http, unknown_request(http.raw_path, str(error)), [])
         ctx: Context | None = None
+        event = self._audit_event(http, info) if self.state.audit is not None else None
         try:
             user, warnings = self._authenticate(http)
+            if event is not None:
+                event.user = user
             try:
-                user = self._authorize(http, info, query, user)
+                user = self._authorize(http, info, query, user, event)
             except ApiError as error:
-                return self._reply(http, self._counted(info, denied_response(error)), [])
-            ctx = Context(self.state, http, info, query, user, warnings)
+                return self._reply(http, self._counted(info, denied_response(error)), [], event)
+            ctx = Context(self.state, http, info, query, user, warnings, event)
             response = await self._route(ctx)
             if self.state.durable is not None and info.verb in _WRITES:
                 await self.state.durable()
@@ -214,6 +238,7 @@ class ApiServer:
             response = error_response(error)
         except (asyncio.CancelledError, ConnectionError, MalformedRequest):
             # The client has gone, or its body cannot be parsed, which the connection answers.
+            self._audit(event, 200, b"")
             raise
         except Exception:
             _log.exception("%s %s failed", http.method, path)
@@ -222,10 +247,24 @@ class ApiServer:
             )
         self._counted(info, response)
         if isinstance(response, StreamingResponse):
+            self._audit(event, response.status, b"")
             return response
-        return self._reply(http, response, ctx.warnings if ctx is not None else [])
+        return self._reply(http, response, ctx.warnings if ctx is not None else [], event)
 
-    def _reply(self, http: HttpRequest, response: Response, warnings: list[str]) -> HttpResponse:
+    def _audit_event(self, http: HttpRequest, info: RequestInfo) -> AuditEvent:
+        from steersman.server.http.audit import AuditEvent
+
+        return AuditEvent(http, info, self.state.server.clock.now)
+
+    def _audit(self, event: AuditEvent | None, code: int, body: bytes) -> None:
+        """Adds the event of an answered request to the audit log."""
+        if event is not None and self.state.audit is not None:
+            self.state.audit.write(event.document(code, body))
+
+    def _reply(
+        self, http: HttpRequest, response: Response, warnings: list[str], event: AuditEvent | None = None
+    ) -> HttpResponse:
+        self._audit(event, response.status, response.body)
         if response.status >= 400 and (accept := http.headers.get("Accept", "")):
             response = negotiated_error(response, accept)
         if len(response.body) > 1024:
@@ -235,6 +274,8 @@ class ApiServer:
             "Cache-Control": _CACHE_CONTROL,
             **dict(response.headers),
         }
+        if event is not None:
+            headers["Audit-Id"] = event.id
         lines = (*headers.items(), *warning_headers(warnings)) if warnings else headers.items()
         return HttpResponse(response.status, lines, response.body)
 
@@ -286,7 +327,9 @@ class ApiServer:
         http.writer.authenticated = found.user.name != ANONYMOUS.name
         return found.user, list(found.warnings)
 
-    def _authorize(self, http: HttpRequest, info: RequestInfo, query: Query, user: User) -> User:
+    def _authorize(
+        self, http: HttpRequest, info: RequestInfo, query: Query, user: User, event: AuditEvent | None
+    ) -> User:
         """The user that a request is carried out as, after impersonation. Raises `Forbidden`."""
         authorizer = self.state.server.authorizer
         if authorizer is None:
@@ -296,8 +339,13 @@ class ApiServer:
             impersonated = requested_user(http.headers.items())
             if impersonated is not None:
                 modes = self.state.impersonation_modes
-                user = impersonate(authorizer, attributes, impersonated, modes).user
+                found = impersonate(authorizer, attributes, impersonated, modes)
+                user = found.user
                 attributes = _attributes(user, info, query)
+                if event is not None:
+                    event.impersonated, event.constraint = user, found.constraint
+        if event is not None:
+            event.decided(authorizer.authorize(attributes))
         authorize(authorizer, attributes)
         return user
 
@@ -359,7 +407,7 @@ class ApiServer:
 
         def run() -> Response:
             del ctx.warnings[known:]
-            return handle_write(ctx, resource, body)
+            return ctx.audited(partial(handle_write, ctx, resource, body))
 
         return await restartable(ctx.server, run, ctx.warnings)
 

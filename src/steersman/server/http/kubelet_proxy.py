@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from steersman.api.errors import ApiError, ServiceUnavailable, TooManyRequests
 from steersman.api.generated.core_v1 import Pod, Service
@@ -19,7 +20,15 @@ from steersman.server.http.remote_command import command_options, serve_command
 from steersman.server.http.responses import Response
 from steersman.server.kubelet_api import CommandOptions, LogOptions
 from steersman.server.registry.resources import Resource
+from steersman.server.rest.connect import (
+    ConnectOptions,
+    PodPortForwardOptions,
+    ProxyOptions,
+    admit_connect,
+    connect_options,
+)
 from steersman.server.rest.request import Request
+from steersman.server.rest.restart import restartable
 from steersman.server.rest.subresources import connect, kubelets_of
 from steersman.server.status_errors import FieldError
 
@@ -35,27 +44,39 @@ async def handle_connect(ctx: Context, resource: Resource) -> Response | Streami
     info = ctx.info
     namespace = info.namespace if resource.namespaced else ""
     request = Request(ctx.user, info.verb, resource, namespace, info.name, info.subresource)
-    if info.subresource == "proxy":
-        return _proxy(ctx, request)
-    container = first(ctx.query, "container")
-    options = _log_options(ctx, info.name) if info.subresource == "log" else None
+    if info.subresource == "log":
+        return await _log(ctx, request)
+    given = connect_options(resource.plural, info.subresource, ctx.query, info.path, info.rest)
+    given = await _admitted(ctx, request, given)
+    if isinstance(given, ProxyOptions):
+        return _proxy(ctx, request, given)
+    container = "" if isinstance(given, PodPortForwardOptions) else given.container
     pod = connect(ctx.server, request, container)
-    if pod is None:
-        return Response(b"", 204, _TEXT)
+    assert pod is not None, "only the log of a pod without a node is no error"
     kubelets = kubelets_of(ctx.server, request)
     container = container or pod.spec.containers[0].name
-    if options is not None:
-        pieces = kubelets.log(pod, container, options)
-        return await _streamed(ctx, pieces) if options.follow else await _send_log(ctx, pieces)
-    command = command_options(ctx) if info.subresource != "portforward" else CommandOptions()
+    command = CommandOptions() if isinstance(given, PodPortForwardOptions) else command_options(ctx, given)
     kubelets.authorize(pod, container, info.subresource, command)
     tasks = await _enter(ctx)
     try:
-        if info.subresource == "portforward":
-            return await serve_ports(ctx, kubelets, pod)
+        if isinstance(given, PodPortForwardOptions):
+            return await serve_ports(ctx, kubelets, pod, given.ports)
         return await serve_command(ctx, kubelets, pod, container, command)
     finally:
         tasks.pop(asyncio.current_task(), None)
+
+
+async def _admitted(ctx: Context, request: Request, options: ConnectOptions) -> ConnectOptions:
+    """Asks admission about a request. Warnings are sent also where it is refused."""
+    known = len(ctx.warnings)
+
+    def run() -> ConnectOptions:
+        try:
+            return ctx.audited(partial(admit_connect, ctx.server, request, options))
+        finally:
+            ctx.warnings[known:] = ctx.server.request_warnings
+
+    return await restartable(ctx.server, run, ctx.warnings)
 
 
 async def _enter(ctx: Context) -> dict[asyncio.Task[object] | None, None]:
@@ -74,6 +95,18 @@ async def _enter(ctx: Context) -> dict[asyncio.Task[object] | None, None]:
 
 
 # -- logs -------------------------------------------------------------------------------------
+
+
+async def _log(ctx: Context, request: Request) -> Response | StreamingResponse:
+    """The log of a container."""
+    container = first(ctx.query, "container")
+    options = _log_options(ctx, request.name)
+    pod = connect(ctx.server, request, container)
+    if pod is None:
+        return Response(b"", 204, _TEXT)
+    kubelets = kubelets_of(ctx.server, request)
+    pieces = kubelets.log(pod, container or pod.spec.containers[0].name, options)
+    return await _streamed(ctx, pieces) if options.follow else await _send_log(ctx, pieces)
 
 
 def _log_options(ctx: Context, name: str) -> LogOptions:
@@ -146,7 +179,7 @@ async def _send_log(ctx: Context, pieces: AsyncIterator[bytes]) -> StreamingResp
 # -- proxying ---------------------------------------------------------------------------------
 
 
-def _proxy(ctx: Context, request: Request) -> Response:
+def _proxy(ctx: Context, request: Request, options: ProxyOptions) -> Response:
     """Pass a request on: to the kubelet of a node, which answers; to a pod or service, where nothing listens."""
     server, resource = ctx.server, request.resource
     _, name, port = split_name(request.name)
@@ -159,7 +192,7 @@ def _proxy(ctx: Context, request: Request) -> Response:
             raise _unreachable(f"dial tcp {address}:{port}: connect: connection refused")
         if ctx.http.method not in ("GET", "HEAD"):
             return Response(b"405 method not allowed\n", 405, _TEXT)
-        answer = kubelets.answer(node, "/".join(ctx.info.rest))
+        answer = kubelets.answer(node, options.path.strip("/"))
         return Response(answer.body, answer.status, answer.content_type)
     found = server.get(resource, request.namespace, name)
     if isinstance(found, Pod):

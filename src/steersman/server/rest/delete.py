@@ -36,8 +36,9 @@ def admit_deletion(server: Server, request: Request, obj: Any) -> None:
     if server.admission is None:
         return
     resource, namespace, name = request.resource, request.namespace, request.name
-    server.admit("DELETE", resource, "", namespace, name, None, obj, request.user, request)
-    server.validate("DELETE", resource, "", namespace, name, None, obj, request.user, request)
+    admission = server.attributes("DELETE", resource, "", namespace, name, None, obj, request)
+    server.admit(admission)
+    server.validate(admission)
 
 
 def delete_admitted(server: Server, request: Request, obj: Any) -> Result:
