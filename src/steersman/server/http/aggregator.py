@@ -27,7 +27,7 @@ from steersman.server.calls import Call, Endpoint, ServiceRef, service_endpoint
 from steersman.server.http import request_body
 from steersman.server.http.context import Context
 from steersman.server.http.responses import Response
-from steersman.server.http.webhook_client import go_error
+from steersman.server.http.webhook_client import go_error, load_aiohttp
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
@@ -272,6 +272,8 @@ class Aggregator:
     async def _request(
         self, remote: Remote, method: str, target: str, headers: Mapping[str, Any], body: bytes
     ) -> Any:
+        if self._session is None:
+            await load_aiohttp()
         import aiohttp
         import yarl
         from multidict import CIMultiDict
