@@ -13,6 +13,7 @@ import ssl
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote, quote_plus, unquote_to_bytes, urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -56,6 +57,8 @@ _HOP_BY_HOP = frozenset(
 )
 _TEXT = "text/plain; charset=utf-8"
 _NO_SNIFF = (("X-Content-Type-Options", "nosniff"),)
+_NO_CACHE = ("Cache-Control", "no-cache, private")
+_REDIRECT = b"the backend attempted to redirect this request, which is not permitted"
 _WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
@@ -146,6 +149,13 @@ class Aggregator:
             lambda namespace, name: table.get(object_key(namespace, name)),
         )
 
+    def _listens(self, namespace: str, name: str, port: int) -> bool:
+        """Whether a Service has a port. Only those with a cluster address say so; a stated address needs no Service."""
+        found = self._server.store.table("services").get(object_key(namespace, name))
+        if found is None or (found.spec.type or "ClusterIP") != "ClusterIP":
+            return True
+        return any(each.port == port for each in found.spec.ports)
+
     # -- availability -------------------------------------------------------------------------
 
     async def _check_all(self) -> None:
@@ -174,6 +184,10 @@ class Aggregator:
         if endpoint.unresolved.endswith("not found"):
             status, reason = "False", "ServiceNotFound"
             message = f'service/{reference.name} in "{reference.namespace}" is not present'
+        elif not self._listens(reference.namespace, reference.name, reference.port or 443):
+            status, reason = "False", "ServicePortError"
+            port = reference.port or 443
+            message = f'service/{reference.name} in "{reference.namespace}" is not listening on port {port}'
         elif endpoint.unresolved:
             status, reason, message = "False", "MissingEndpoints", endpoint.unresolved
         else:
@@ -186,7 +200,7 @@ class Aggregator:
         """Reads a server's discovery document; returns why it cannot."""
         group, version = remote.group_version
         path = f"/apis/{group}/{version}"
-        shown = f"{remote.endpoint.url}{path}"
+        shown = f"https://{remote.endpoint.address}{path}"
         try:
             async with asyncio.timeout(CHECK_TIMEOUT):
                 user = User("system:kube-aggregator", groups=("system:masters",))
@@ -194,7 +208,7 @@ class Aggregator:
                     remote, "GET", path, _user_headers(user) | {"Accept": "application/json"}, b""
                 ) as response:
                     body = await response.read()
-                    if response.status != 200:
+                    if not 200 <= response.status < 300:
                         return f"failing or missing response from {shown}: bad status from {shown}: {response.status}"
         except TimeoutError:
             return f'failing or missing response from {shown}: Get "{shown}": context deadline exceeded'
@@ -242,16 +256,21 @@ class Aggregator:
             for name, value in http.headers.items()
             if name.lower() not in _HOP_BY_HOP
             and name.lower() != "authorization"
-            and not name.lower().startswith(("x-remote-", "impersonate-"))
+            and not name.lower().startswith(("x-remote-", "impersonate-", "x-forwarded-"))
         }
+        target = _normalized(http.raw_path)
+        headers |= _forwarded_headers(ctx, remote.endpoint.address, target) | _user_headers(ctx.user)
         try:
-            async with await self._request(
-                remote, http.method, http.raw_path, headers | _user_headers(ctx.user), body
-            ) as response:
-                kept = tuple(
-                    (name, value)
-                    for name, value in response.headers.items()
-                    if name.lower() not in (*_HOP_BY_HOP, "content-type", "date")
+            async with await self._request(remote, http.method, target, headers, body) as response:
+                if 300 <= response.status < 400 and response.headers.get("Location"):
+                    return Response(_REDIRECT, 502, _TEXT)
+                kept = (
+                    _NO_CACHE,
+                    *(
+                        (name, value)
+                        for name, value in response.headers.items()
+                        if name.lower() not in (*_HOP_BY_HOP, "content-type", "date")
+                    ),
                 )
                 if ctx.info.verb == "watch" and response.status == 200:
                     return await _stream(ctx, response, kept)
@@ -290,15 +309,15 @@ class Aggregator:
         for name, value in headers.items():
             for one in value if isinstance(value, tuple) else (value,):
                 lines.add(name, one)
-        host = endpoint.url.partition("//")[2]
-        lines["Host"] = host
+        lines["Host"] = endpoint.address
+        server_name = urlsplit(endpoint.url).hostname
         return self._session.request(
             method,
             yarl.URL(f"https://{endpoint.address}{target}", encoded=True),
             data=body or None,
             headers=lines,
             ssl=self._context(remote),
-            server_hostname=host.partition(":")[0],
+            server_hostname=server_name,
             allow_redirects=False,
         )
 
@@ -331,6 +350,34 @@ async def _stream(ctx: Context, response: Any, headers: tuple[tuple[str, str], .
     except ConnectionError:
         pass  # the client has gone
     return stream
+
+
+def _normalized(target: str) -> str:
+    """A path and a query as upstream passes them on: decoded and encoded again, the query sorted by name."""
+    path, _, query = target.partition("?")
+    path = quote(unquote_to_bytes(path), safe="/$&+,:;=@~")
+    pairs = (part.partition("=") for part in query.split("&") if part and ";" not in part)
+    encoded = [
+        (unquote_to_bytes(name.replace("+", " ")), unquote_to_bytes(value.replace("+", " ")))
+        for name, _, value in pairs
+    ]
+    sorted_query = "&".join(
+        f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(encoded, key=lambda pair: pair[0])
+    )
+    return f"{path}?{sorted_query}" if sorted_query else path
+
+
+def _forwarded_headers(ctx: Context, address: str, target: str) -> dict[str, str]:
+    """The headers by which a reverse proxy tells whom a request came from, and how."""
+    transport = ctx.http.transport
+    peer = transport.get_extra_info("peername") if transport is not None else None
+    before = ctx.http.headers.get("X-Forwarded-For", "")
+    return {
+        "X-Forwarded-For": ", ".join(filter(None, (before, str(peer[0]) if peer else ""))),
+        "X-Forwarded-Host": address,
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-Uri": target.partition("?")[0],
+    }
 
 
 def _user_headers(user: User) -> dict[str, Any]:

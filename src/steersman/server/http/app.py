@@ -230,12 +230,12 @@ class ApiServer:
             response = negotiated_error(response, accept)
         if len(response.body) > 1024:
             response = compressed(response, http.headers.get("Accept-Encoding", ""))
-        headers = {
-            "Content-Type": response.content_type,
-            "Cache-Control": _CACHE_CONTROL,
-            **dict(response.headers),
-        }
-        lines = (*headers.items(), *warning_headers(warnings)) if warnings else headers.items()
+        lines = [("Content-Type", response.content_type)] if response.content_type else []
+        if not response.headers or all(name.lower() != "cache-control" for name, _ in response.headers):
+            lines.append(("Cache-Control", _CACHE_CONTROL))
+        lines += response.headers
+        if warnings:
+            lines += warning_headers(warnings)
         return HttpResponse(response.status, lines, response.body)
 
     def _counted(self, info: RequestInfo, response: R) -> R:
@@ -320,8 +320,12 @@ class ApiServer:
         resource = self._find(ctx)
         if isinstance(resource, Response):
             return resource
-        if resource.type not in CODECS and not is_supported(ctx.http.headers.get("Accept", "")):
-            return routing_error(406)
+        accept = ctx.http.headers.get("Accept", "")
+        if resource.type not in CODECS and not is_supported(accept):
+            return routing_error(406, streams=info.verb in ("list", "watch"))
+        if ";as=" in accept and info.verb == "get" and not info.subresource:
+            # Refused before the object is looked for, as upstream does.
+            ctx.choice(custom=resource.type in CODECS)
         if deprecated := self.state.discovery.deprecation(resource):
             ctx.warnings.append(deprecated)
         if info.verb == "get" and not info.subresource:

@@ -33,7 +33,7 @@ MAX_UNSENT = 256 * 1024
 
 async def serve_ports(ctx: Context, kubelets: KubeletApi, pod: Pod) -> StreamingResponse:
     """Forward ports of a pod for as long as the client is there."""
-    ports = _ports(ctx)
+    ports = requested_ports(ctx)
     # The channels of a WebSocket belong to ports that are named before it is upgraded.
     socket, protocol = upgrade(ctx, (SPDY, V4) if ports else (SPDY,))
     code, lost = websocket.NORMAL, False
@@ -60,10 +60,14 @@ async def serve_ports(ctx: Context, kubelets: KubeletApi, pod: Pod) -> Streaming
     return socket
 
 
-def _ports(ctx: Context) -> list[int]:
+def requested_ports(ctx: Context) -> list[int]:
+    """The ports that a request names. Raises `BadRequest`."""
     found = [each for value in ctx.query.get("ports", ()) for each in value.split(",") if each]
     ports = [int(each) if each.isascii() and each.isdigit() and len(each) < 6 else 0 for each in found]
     for text, port in zip(found, ports, strict=True):
+        if not (text.isascii() and text.isdigit()):
+            why = f"strconv.ParseUint: parsing {status_errors.quote(text[:64])}: invalid syntax"
+            raise status_errors.bad_request(f"cannot convert to []int32: {why}")
         if not 0 < port < 65536:
             raise status_errors.bad_request(f"port {text!r} must be between 1 and 65535")
     if len(ports) > MAX_PORTS:
