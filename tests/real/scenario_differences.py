@@ -141,6 +141,13 @@ SERVERS = (
         "refused with 400, since the body cannot be decoded",
         "upstream decodes it, and cannot write it as JSON afterwards",
     ),
+    Difference(
+        "allocations in messages",
+        ("devices: another allocation",),
+        ("body.message", "body.details.causes.0.message"),
+        "an allocation is shown as JSON, as on the wire",
+        "upstream shows it with all fields of its Go struct",
+    ),
 )
 """The differences in the chapters about other servers."""
 

@@ -323,4 +323,47 @@ def _kubelets() -> Iterator[Ask]:
     yield delete("clean up", f"{NODES}/scene-bare", head=True)
 
 
-CHAPTERS: Mapping[str, tuple[Ask, ...]] = {"rights": RIGHTS, "kubelets": tuple(_kubelets())}
+RESOURCE_CLAIMS = here("resourceclaims", "resource.k8s.io")
+RESULT = {"request": "r", "driver": "d.test", "pool": "p", "device": "x"}
+DEVICE = {"driver": "d.test", "pool": "p", "device": "x"}
+
+
+def _devices() -> Iterator[Ask]:
+    """The status of ResourceClaims: what is allocated, by whom it is reserved, and what drivers report."""
+    spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+    yield post("a claim", RESOURCE_CLAIMS, doc("resource.k8s.io/v1", "ResourceClaim", "c", spec=spec))
+    path = f"{RESOURCE_CLAIMS}/c/status"
+    statuses: Mapping[str, Any] = {
+        "a result without a driver": {"allocation": {"devices": {"results": [{**RESULT, "driver": ""}]}}},
+        "a driver that is no name": {"allocation": {"devices": {"results": [{**RESULT, "driver": "D!"}]}}},
+        "a pool that is no name": {"allocation": {"devices": {"results": [{**RESULT, "pool": "a//b"}]}}},
+        "a device that is no name": {"allocation": {"devices": {"results": [{**RESULT, "device": "X!"}]}}},
+        "a request that is not there": {"allocation": {"devices": {"results": [{**RESULT, "request": "s"}]}}},
+        "a device that is not allocated": {"devices": [DEVICE]},
+        "a reservation without an allocation": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]},
+        "too many results": {"allocation": {"devices": {"results": [{**RESULT, "device": f"x{n}"} for n in range(33)]}}},
+        "an allocation": {"allocation": {"devices": {"results": [RESULT]}}},
+        "another allocation": {"allocation": {"devices": {"results": [{**RESULT, "device": "y"}]}}},
+        "a reservation without a name": {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": [{"resource": "pods", "name": "", "uid": "u"}]},
+        "a reservation without a uid": {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": [{"resource": "pods", "name": "p", "uid": ""}]},
+        "a reservation twice": {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}] * 2},
+        "a reservation": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]},
+        "a report": {"devices": [{**DEVICE, "conditions": [{"type": "Ready", "status": "True", "reason": "Good", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"}]}]},
+        "a report with a condition that is none": {"devices": [{**DEVICE, "conditions": [{"type": "", "status": "Perhaps", "reason": "", "message": "", "lastTransitionTime": None}]}]},
+        "a report with an address that is none": {"devices": [{**DEVICE, "networkData": {"ips": ["1.2.3.4"], "interfaceName": "e" * 300}}]},
+        "a report twice": {"devices": [DEVICE, DEVICE]},
+        "no allocation while it is reserved": {"allocation": None},
+    }  # fmt: skip
+    for title, status in statuses.items():
+        yield patch(title, path, {"status": status})
+    yield patch("a spec with the status", path, {"spec": {"devices": {"requests": []}}})
+    yield patch("no reservation", path, {"status": {"reservedFor": None}})
+    yield patch("no allocation", path, {"status": {"allocation": None, "devices": None}})
+    yield delete("clean up the claim", f"{RESOURCE_CLAIMS}/c", head=True)
+
+
+CHAPTERS: Mapping[str, tuple[Ask, ...]] = {
+    "rights": RIGHTS,
+    "kubelets": tuple(_kubelets()),
+    "devices": tuple(_devices()),
+}

@@ -223,9 +223,13 @@ class ApiServer:
         self._counted(info, response)
         if isinstance(response, StreamingResponse):
             return response
-        return self._reply(http, response, ctx.warnings if ctx is not None else [])
+        # A client that has read the response to its write finds the event in its watch, as far as that is in our hands.
+        after_events = info.verb in _WRITES and response.status < 300 and len(self.state.watches) > 0
+        return self._reply(http, response, ctx.warnings if ctx is not None else [], after_events)
 
-    def _reply(self, http: HttpRequest, response: Response, warnings: list[str]) -> HttpResponse:
+    def _reply(
+        self, http: HttpRequest, response: Response, warnings: list[str], after_events: bool = False
+    ) -> HttpResponse:
         if response.status >= 400 and (accept := http.headers.get("Accept", "")):
             response = negotiated_error(response, accept)
         if len(response.body) > 1024:
@@ -236,7 +240,7 @@ class ApiServer:
         lines += response.headers
         if warnings:
             lines += warning_headers(warnings)
-        return HttpResponse(response.status, lines, response.body)
+        return HttpResponse(response.status, lines, response.body, after_events=after_events)
 
     def _counted(self, info: RequestInfo, response: R) -> R:
         code = response.status
