@@ -419,7 +419,8 @@ class HttpConnection(asyncio.Protocol):
             awaited = context.run(work.send, None)
         except StopIteration as done:
             if isinstance(done.value, HttpResponse) and done.value.after_events:
-                self._loop.call_soon(self._finish_after_events, request, done.value)
+                # Two turns: woken tasks write in the first, and uvloop sends what they wrote, in any order, at its end.
+                self._loop.call_soon(self._loop.call_soon, self._finish_after_events, request, done.value)
             else:
                 self._finish(request, done.value)
             return
