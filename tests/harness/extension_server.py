@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import WSMsgType, web
+from multidict import CIMultiDict
 
 from steersman.server.auth.ca import CertificateAuthority, self_signed
 
@@ -117,6 +118,11 @@ class Extension:
             await self.more.wait()
         if path.endswith("/taste") and "Upgrade" in request.headers:
             return await self._upgraded(request)
+        if path.endswith("/moved"):
+            return web.Response(status=302, headers={"Location": "/elsewhere"})
+        if path.endswith("/warned"):
+            warnings = (("Warning", '299 - "one"'), ("Warning", '299 - "two"'))
+            return web.Response(headers=CIMultiDict(warnings))
         return await self._resource(request, path.removeprefix(ROOT).strip("/").split("/"))
 
     async def _upgraded(self, request: web.Request) -> web.StreamResponse:

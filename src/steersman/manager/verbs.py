@@ -173,6 +173,8 @@ UP = Verb(
 
 _NODES = (Argument("NODE", many=True),)
 _DEVICES = (Argument("NODE"), Argument("DEVICE", many=True))
+_RESULT = output_flag()
+"""Shows the nodes as they are afterwards, as ``node list`` does."""
 NODE = Verb(
     "node",
     "fail, recover and reboot simulated nodes; drain and list nodes",
@@ -189,19 +191,19 @@ NODE = Verb(
             "fail",
             "stop the kubelets of nodes: no heartbeats, no pod status updates",
             arguments=_NODES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
         Verb(
             "recover",
             "start the kubelets of failed nodes again, and uncordon nodes: undoes fail and drain",
             arguments=_NODES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
         Verb(
             "reboot",
             "restart nodes with all their pods, and wait until they are back",
             arguments=_NODES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
         Verb(
             "drain",
@@ -211,25 +213,27 @@ NODE = Verb(
                 CONNECTION,
                 flag("force", BOOL, False, "Also evict pods that have no controller."),
                 flag("timeout", FLOAT, 0.0, "Seconds after which to give up on a node. By default never."),
+                _RESULT,
             ),
         ),
         Verb(
             "fail-device",
             "make simulated devices of a node unhealthy: they get a taint with the effect NoExecute",
             arguments=_DEVICES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
         Verb(
             "recover-device",
             "make simulated devices of a node healthy again",
             arguments=_DEVICES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
     ),
     examples=(
         Example("steersman node list", "all nodes"),
         Example("steersman node fail node-2", "its pods are evicted after some minutes"),
         Example("steersman node drain node-2 --force", "also pods that have no controller"),
+        Example("steersman node recover node-2 -o json", "the node afterwards, for a program"),
         Example("steersman node fail-device node-2 device-0", "evict the pods that use the device"),
     ),
 )

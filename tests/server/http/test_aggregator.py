@@ -60,7 +60,8 @@ async def test_requests_are_passed_on_as_their_user_with_the_certificate_of_the_
     assert seen.headers["X-Remote-User"] == "root"
     assert seen.headers.getall("X-Remote-Group") == ["system:masters", "system:authenticated"]
     assert seen.headers["X-Own"] == "kept"
-    assert seen.headers["Host"] == "ext.default.svc:443"
+    assert seen.headers["Host"] == seen.headers["X-Forwarded-Host"] == remote.address
+    assert (seen.headers["X-Forwarded-For"], seen.headers["X-Forwarded-Uri"]) == ("127.0.0.1", f"{FLAVORS}/a")
     assert "X-Remote-Extra-Scopes" not in seen.headers
     assert "Authorization" not in seen.headers
 
@@ -112,7 +113,7 @@ async def test_a_watch_is_passed_on_line_by_line(plane: Plane, tmp_path: Path) -
         (
             "away",
             "FailedDiscoveryCheck",
-            'Get "https://ext.default.svc:443/apis/ice.example.com/v1": dial tcp',
+            'Get "https://127.0.0.1:1/apis/ice.example.com/v1": dial tcp',
         ),
         ("untrusted", "FailedDiscoveryCheck", "certificate signed by unknown authority"),
     ],
@@ -175,6 +176,29 @@ async def test_the_built_in_group_versions_have_api_services(plane: Plane) -> No
         "versionPriority": 15,
     }
     assert found["v1."]["status"]["conditions"][0]["reason"] == "Local"
+
+
+async def test_a_redirect_is_not_passed_on_and_headers_that_repeat_are(plane: Plane, tmp_path: Path) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        plane.server.webhook_addresses = WebhookAddresses({"default/ext": remote.address})
+        await register(plane, session, api_service(remote.ca_bundle))
+        async with session.get(f"{FLAVORS}/moved", allow_redirects=False) as answer:
+            assert (answer.status, "Location" in answer.headers) == (502, False)
+        async with session.get(f"{FLAVORS}/warned") as answer:
+            assert answer.headers.getall("Warning") == ['299 - "one"', '299 - "two"']
+            assert answer.headers.getall("Cache-Control") == ["no-cache, private"]
+
+
+async def test_a_service_with_an_external_name_is_asked_there(plane: Plane, tmp_path: Path) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        host, _, port = remote.address.rpartition(":")
+        spec = {"type": "ExternalName", "externalName": "localhost"}
+        body = {"metadata": {"name": "ext"}, "spec": spec}
+        async with session.post("/api/v1/namespaces/default/services", json=body) as answer:
+            assert answer.status == 201, await answer.text()
+        service = {"namespace": "default", "name": "ext", "port": int(port)}
+        condition = await register(plane, session, api_service(remote.ca_bundle, service=service))
+        assert (condition.status, host) == ("True", "127.0.0.1")
 
 
 # -- discovery and OpenAPI --------------------------------------------------------------------

@@ -14,6 +14,7 @@ import ssl
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote, quote_plus, unquote_to_bytes, urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -37,7 +38,7 @@ from steersman.server.http import request_body
 from steersman.server.http.context import Context
 from steersman.server.http.responses import Response
 from steersman.server.http.upgraded_connection import UpgradedConnection, request_upgrade
-from steersman.server.http.webhook_client import go_error
+from steersman.server.http.webhook_client import go_error, load_aiohttp
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
@@ -77,6 +78,8 @@ _HOP_BY_HOP = frozenset(
 )
 _TEXT = "text/plain; charset=utf-8"
 _NO_SNIFF = (("X-Content-Type-Options", "nosniff"),)
+_NO_CACHE = ("Cache-Control", "no-cache, private")
+_REDIRECT = b"the backend attempted to redirect this request, which is not permitted"
 
 
 class Remote(NamedTuple):
@@ -219,6 +222,13 @@ class Aggregator:
             lambda namespace, name: table.get(object_key(namespace, name)),
         )
 
+    def _listens(self, namespace: str, name: str, port: int) -> bool:
+        """Whether a Service has a port. Only those with a cluster address say so; a stated address needs no Service."""
+        found = self._server.store.table("services").get(object_key(namespace, name))
+        if found is None or (found.spec.type or "ClusterIP") != "ClusterIP":
+            return True
+        return any(each.port == port for each in found.spec.ports)
+
     # -- availability -------------------------------------------------------------------------
 
     async def _check_all(self) -> None:
@@ -250,6 +260,10 @@ class Aggregator:
         if endpoint.unresolved.endswith("not found"):
             status, reason = "False", "ServiceNotFound"
             message = f'service/{reference.name} in "{reference.namespace}" is not present'
+        elif not self._listens(reference.namespace, reference.name, reference.port or 443):
+            status, reason = "False", "ServicePortError"
+            port = reference.port or 443
+            message = f'service/{reference.name} in "{reference.namespace}" is not listening on port {port}'
         elif endpoint.unresolved:
             status, reason, message = "False", "MissingEndpoints", endpoint.unresolved
         else:
@@ -262,11 +276,11 @@ class Aggregator:
         """Reads what a server tells of a group version; returns why it cannot."""
         group, version = remote.group_version
         path = f"/apis/{group}/{version}"
-        shown = f"{remote.endpoint.url}{path}"
+        shown = f"https://{remote.endpoint.address}{path}"
         try:
             async with asyncio.timeout(CHECK_TIMEOUT):
                 status, legacy, _ = await self._get(remote, path, "application/json")
-                if status != 200:
+                if not 200 <= status < 300:
                     return f"failing or missing response from {shown}: bad status from {shown}: {status}"
         except TimeoutError:
             return f'failing or missing response from {shown}: Get "{shown}": context deadline exceeded'
@@ -383,12 +397,17 @@ class Aggregator:
     async def _pass_on(self, ctx: Context, remote: Remote) -> Response | StreamingResponse:
         http = ctx.http
         body = await request_body.read(http) if http.method not in ("GET", "HEAD") else b""
-        headers = (*_own_headers(http.headers), *_user_headers(ctx.user))
-        async with await self._request(remote, http.method, http.raw_path, headers, body) as response:
-            kept = tuple(
-                (name, value)
-                for name, value in response.headers.items()
-                if name.lower() not in (*_HOP_BY_HOP, "content-type", "date")
+        target, headers = _passed_on(ctx, remote)
+        async with await self._request(remote, http.method, target, headers, body) as response:
+            if 300 <= response.status < 400 and response.headers.get("Location"):
+                return Response(_REDIRECT, 502, _TEXT)
+            kept = (
+                _NO_CACHE,
+                *(
+                    (name, value)
+                    for name, value in response.headers.items()
+                    if name.lower() not in (*_HOP_BY_HOP, "content-type", "date")
+                ),
             )
             if ctx.info.verb == "watch" and response.status == 200:
                 return await _stream(ctx, response, kept)
@@ -402,21 +421,20 @@ class Aggregator:
             raise TooManyRequests(
                 f"too many streams: {MAX_STREAMS} are open", reason="TooManyRequests", retry_after=1.0
             )
-        host = remote.endpoint.url.partition("//")[2]
+        target, passed_on = _passed_on(ctx, remote)
         headers = [
-            ("Host", host),
+            ("Host", remote.endpoint.address),
             ("Connection", "Upgrade"),
             ("Upgrade", http.headers.get("Upgrade", "")),
-            *_own_headers(http.headers),
-            *_user_headers(ctx.user),
+            *passed_on,
         ]
         async with asyncio.timeout(REQUEST_TIMEOUT):
             upstream = await request_upgrade(
                 remote.endpoint.address,
                 self._context(remote),
-                host.partition(":")[0],
+                urlsplit(remote.endpoint.url).hostname or "",
                 http.method,
-                http.raw_path,
+                target,
                 headers,
             )
         try:
@@ -442,6 +460,8 @@ class Aggregator:
     async def _request(
         self, remote: Remote, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes
     ) -> Any:
+        if self._session is None:
+            await load_aiohttp()
         import aiohttp
         import yarl
         from multidict import CIMultiDict
@@ -455,15 +475,15 @@ class Aggregator:
             )
         endpoint = remote.endpoint
         lines: CIMultiDict[str] = CIMultiDict(list(headers))
-        host = endpoint.url.partition("//")[2]
-        lines["Host"] = host
+        lines["Host"] = endpoint.address
+        server_name = urlsplit(endpoint.url).hostname
         return self._session.request(
             method,
             yarl.URL(f"https://{endpoint.address}{target}", encoded=True),
             data=body or None,
             headers=lines,
             ssl=self._context(remote),
-            server_hostname=host.partition(":")[0],
+            server_hostname=server_name,
             allow_redirects=False,
         )
 
@@ -507,15 +527,18 @@ def _is_upgrade(headers: Headers) -> bool:
     )
 
 
-def _own_headers(headers: Headers) -> list[tuple[str, str]]:
-    """The headers of a client that are passed on: not those that say who the user is."""
-    return [
+def _passed_on(ctx: Context, remote: Remote) -> tuple[str, list[tuple[str, str]]]:
+    """The target and the headers with which a request is passed on: not those by which the client says who it is."""
+    target = _normalized(ctx.http.raw_path)
+    own = [
         (name, value)
-        for name, value in headers.items()
+        for name, value in ctx.http.headers.items()
         if name.lower() not in _HOP_BY_HOP
         and name.lower() != "authorization"
-        and not name.lower().startswith(("x-remote-", "impersonate-"))
+        and not name.lower().startswith(("x-remote-", "impersonate-", "x-forwarded-"))
     ]
+    forwarded = _forwarded_headers(ctx, remote.endpoint.address, target)
+    return target, [*own, *forwarded, *_user_headers(ctx.user)]
 
 
 async def _read(response: Any, limit: int) -> bytes:
@@ -538,6 +561,34 @@ async def _stream(ctx: Context, response: Any, headers: tuple[tuple[str, str], .
     except ConnectionError:
         pass  # the client has gone
     return stream
+
+
+def _normalized(target: str) -> str:
+    """A path and a query as upstream passes them on: decoded and encoded again, the query sorted by name."""
+    path, _, query = target.partition("?")
+    path = quote(unquote_to_bytes(path), safe="/$&+,:;=@~")
+    pairs = (part.partition("=") for part in query.split("&") if part and ";" not in part)
+    encoded = [
+        (unquote_to_bytes(name.replace("+", " ")), unquote_to_bytes(value.replace("+", " ")))
+        for name, _, value in pairs
+    ]
+    sorted_query = "&".join(
+        f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(encoded, key=lambda pair: pair[0])
+    )
+    return f"{path}?{sorted_query}" if sorted_query else path
+
+
+def _forwarded_headers(ctx: Context, address: str, target: str) -> list[tuple[str, str]]:
+    """The headers by which a reverse proxy tells whom a request came from, and how."""
+    transport = ctx.http.transport
+    peer = transport.get_extra_info("peername") if transport is not None else None
+    before = ctx.http.headers.get("X-Forwarded-For", "")
+    return [
+        ("X-Forwarded-For", ", ".join(filter(None, (before, str(peer[0]) if peer else "")))),
+        ("X-Forwarded-Host", address),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Uri", target.partition("?")[0]),
+    ]
 
 
 def _user_headers(user: User) -> list[tuple[str, str]]:

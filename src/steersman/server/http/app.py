@@ -249,7 +249,9 @@ class ApiServer:
         if isinstance(response, StreamingResponse):
             self._audit(event, response.status, b"")
             return response
-        return self._reply(http, response, ctx.warnings if ctx is not None else [], event)
+        # A client that has read the response to its write finds the event in its watch, as far as that is in our hands.
+        after_events = info.verb in _WRITES and response.status < 300 and len(self.state.watches) > 0
+        return self._reply(http, response, ctx.warnings if ctx is not None else [], event, after_events)
 
     def _audit_event(self, http: HttpRequest, info: RequestInfo) -> AuditEvent:
         from steersman.server.http.audit import AuditEvent
@@ -262,22 +264,27 @@ class ApiServer:
             self.state.audit.write(event.document(code, body))
 
     def _reply(
-        self, http: HttpRequest, response: Response, warnings: list[str], event: AuditEvent | None = None
+        self,
+        http: HttpRequest,
+        response: Response,
+        warnings: list[str],
+        event: AuditEvent | None = None,
+        after_events: bool = False,
     ) -> HttpResponse:
         self._audit(event, response.status, response.body)
         if response.status >= 400 and (accept := http.headers.get("Accept", "")):
             response = negotiated_error(response, accept)
         if len(response.body) > 1024:
             response = compressed(response, http.headers.get("Accept-Encoding", ""))
-        headers = {
-            "Content-Type": response.content_type,
-            "Cache-Control": _CACHE_CONTROL,
-            **dict(response.headers),
-        }
+        lines = [("Content-Type", response.content_type)] if response.content_type else []
+        if not response.headers or all(name.lower() != "cache-control" for name, _ in response.headers):
+            lines.append(("Cache-Control", _CACHE_CONTROL))
+        lines += response.headers
         if event is not None:
-            headers["Audit-Id"] = event.id
-        lines = (*headers.items(), *warning_headers(warnings)) if warnings else headers.items()
-        return HttpResponse(response.status, lines, response.body)
+            lines.append(("Audit-Id", event.id))
+        if warnings:
+            lines += warning_headers(warnings)
+        return HttpResponse(response.status, lines, response.body, after_events=after_events)
 
     def _counted(self, info: RequestInfo, response: R) -> R:
         code = response.status
@@ -368,8 +375,12 @@ class ApiServer:
         resource = self._find(ctx)
         if isinstance(resource, Response):
             return resource
-        if resource.type not in CODECS and not is_supported(ctx.http.headers.get("Accept", "")):
-            return routing_error(406)
+        accept = ctx.http.headers.get("Accept", "")
+        if resource.type not in CODECS and not is_supported(accept):
+            return routing_error(406, streams=info.verb in ("list", "watch"))
+        if ";as=" in accept and info.verb == "get" and not info.subresource:
+            # Refused before the object is looked for, as upstream does.
+            ctx.choice(custom=resource.type in CODECS)
         if deprecated := self.state.discovery.deprecation(resource):
             ctx.warnings.append(deprecated)
         if info.verb == "get" and not info.subresource:
