@@ -14,14 +14,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from steersman.server.calls import CallNeeded
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -149,6 +151,9 @@ class EvaluationThread:
     ) -> dict[bytes, _Result] | None:
         """The results by key; None where they are not there in time, in seconds."""
         if self._executor is None:
+            # Most servers never need it.
+            from concurrent.futures import ThreadPoolExecutor
+
             self._executor = ThreadPoolExecutor(1, "cel")
         loop = asyncio.get_running_loop()
         gone, deadline = threading.Event(), monotonic() + timeout
@@ -175,6 +180,8 @@ def _evaluate(
     computations: Sequence[Computation], ended: Callable[[], bool], loop: asyncio.AbstractEventLoop
 ) -> dict[bytes, _Result]:
     """Evaluates units, in the thread."""
+
+    from concurrent.futures import Future
 
     def ask(function: Callable[[], Any]) -> Any:
         answer: Future[Any] = Future()

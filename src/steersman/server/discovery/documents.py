@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import sha256, sha512
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -20,7 +20,9 @@ from steersman.api.errors import NotAcceptable, NotFound
 from steersman.api.generated import Resource, Subresource, resources
 from steersman.api.generated.apiextensions_v1 import CustomResourceColumnDefinition, CustomResourceDefinition
 from steersman.server.codec.negotiation import MediaTypeOptions, Target, negotiate
-from steersman.server.discovery.remote import RemoteVersion
+
+if TYPE_CHECKING:
+    from steersman.server.discovery.remote import RemoteVersion
 
 Document: TypeAlias = dict[str, Any]
 

@@ -79,7 +79,7 @@ def aggregated_version(body: bytes, group: str, version: str) -> dict[str, Any] 
     """
     try:
         found = msgspec.json.decode(body, type=_GroupDiscoveryList)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if found.kind != "APIGroupDiscoveryList":
         return None
@@ -133,7 +133,7 @@ def legacy_rows(group: str, version: str, body: bytes) -> tuple[Resource, ...] |
     """The resources of an APIResourceList; None if it is malformed."""
     try:
         found = msgspec.json.decode(body, type=_APIResourceList).resources
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     subresources: dict[str, list[Subresource]] = {}
     for each in found:

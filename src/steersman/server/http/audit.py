@@ -163,7 +163,7 @@ def _status(body: bytes) -> dict[str, Any]:
         return {}
     try:
         found = msgspec.json.decode(body, type=_Status)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     if found.kind != "Status":
         return {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from steersman.server.crd.warnings import deprecation
 from steersman.server.discovery.documents import (
@@ -17,11 +17,13 @@ from steersman.server.discovery.documents import (
     custom_resources,
 )
 from steersman.server.discovery.openapi import OpenAPI
-from steersman.server.discovery.remote import RemoteVersion
 from steersman.server.registry.resources import Resource
 from steersman.server.server import Server
 from steersman.server.storage.watch import Commit, Selection
 from steersman.server.tables import Printer, custom_printer, printer_for
+
+if TYPE_CHECKING:
+    from steersman.server.discovery.remote import RemoteVersion
 
 _DEPRECATED = {
     ("componentstatuses", "v1"): "v1 ComponentStatus is deprecated in v1.19+",

@@ -27,7 +27,7 @@ def read_spec(body: bytes, group: str, version: str) -> Document:
     """The part of a document that is about a group version. Raises `InvalidSpec`."""
     try:
         found = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidSpec(str(error)) from None
     if not isinstance(found, dict) or not str(found.get("swagger", "")).startswith("2."):
         raise InvalidSpec("not an OpenAPI v2 document")
