@@ -103,7 +103,7 @@ class Shell:
                         steps.append(self._step(action, error, started))
                     action = script.throw(error)
                 else:
-                    if steps is not None:
+                    if steps is not None and not interpretation.skipped(action, answer):
                         steps.append(self._step(action, answer, started))
                     action = script.send(answer)
         except StopIteration as stop:

@@ -163,6 +163,10 @@ class Interpretation(ABC, Generic[A]):
         """The writes that the server accepted, read off the answer; none for a read."""
         return ()
 
+    def skipped(self, action: A, answer: Any) -> bool:
+        """Whether nothing was sent, because all is so already: no step for the trace."""
+        return False
+
     def simulate(self, server: SimulatedServer, action: A) -> Any:
         """The answer in a row test that does not give one."""
         return None

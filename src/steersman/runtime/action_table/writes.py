@@ -160,9 +160,12 @@ class UpdateStatusInterpretation(Targeted):
         return f"update {name_target(action.target)} status{in_parentheses(changes)}"
 
     def written(self, action: UpdateStatus[Any], answer: Any) -> Iterable[Written]:
-        # A status that is equal already is not sent.
-        if answer is not action.target:
+        if not self.skipped(action, answer):
             yield Written("update", kind_of(action.target), "status", *identity_of(answer))
+
+    def skipped(self, action: UpdateStatus[Any], answer: Any) -> bool:
+        # A status that is equal already is not sent.
+        return answer is action.target
 
     def simulate(self, server: SimulatedServer, action: UpdateStatus[Any]) -> Any:
         meta = action.target.metadata
