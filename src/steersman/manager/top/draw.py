@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 from rich.text import Text
@@ -42,10 +43,12 @@ class Connection(msgspec.Struct, frozen=True):
     """Where the answers come from, and whether they still come."""
 
     server: str
+    seen: datetime
+    """When the last answer came, by this machine's clock."""
     lost: str = ""
     """Why there is no answer any more; empty while there is."""
     lost_for: float = 0.0
-    """Seconds since the last answer."""
+    """Seconds since then."""
 
 
 def screen(picture: Picture, view: View, connection: Connection, width: int, height: int) -> list[Text]:
@@ -113,10 +116,9 @@ def _head(picture: Picture, view: View, connection: Connection) -> Iterator[Text
     pieces.append((f"  {one_line(connection.server)}", DIM))
     yield _line(*pieces)
     if connection.lost:
-        yield _line(
-            (f"no answer for {span(connection.lost_for)}: {one_line(connection.lost)}", RED),
-            "; this is the last picture",
-        )
+        since = f"no answer since {connection.seen:%H:%M:%S}, for {span(round(connection.lost_for))}"
+        yield _line((since, RED), "; this is the last picture")
+        yield _line((one_line(connection.lost), RED))
     for notice in notices(picture):
         yield _line((notice, YELLOW))
 
@@ -124,8 +126,8 @@ def _head(picture: Picture, view: View, connection: Connection) -> Iterator[Text
 def _foot(view: View) -> Text:
     if view.typing:
         return _line(("filter: ", BOLD), view.filter, ("_", "blink"), ("  enter keeps it, esc drops it", DIM))
-    wanted = f"  filter: {view.filter}" if view.filter else ""
-    return _line((KEYS, DIM), f"  sort: {view.sort}{wanted}")
+    wanted = f"filter: {view.filter}  " if view.filter else ""
+    return _line(f"sort: {view.sort}  {wanted}", (KEYS, DIM))
 
 
 # -- controllers ------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import termios
 import tty
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from time import monotonic
 
 from msgspec.structs import replace
@@ -41,7 +42,7 @@ class Session:
         self._picture = picture
         self._view = view
         self._interval = interval
-        self._connection = Connection(server)
+        self._connection = Connection(server, datetime.now(UTC))
         self._seen = monotonic()
         """When the last answer came."""
         self._resumed = asyncio.Event()
@@ -92,7 +93,7 @@ class Session:
                 self._connection = replace(self._connection, lost=str(error), lost_for=lost_for)
             else:
                 self._seen = monotonic()
-                self._connection = replace(self._connection, lost="")
+                self._connection = replace(self._connection, lost="", seen=datetime.now(UTC))
             self._draw()
 
     # -- keys ---------------------------------------------------------------------------------
