@@ -215,11 +215,6 @@ def describe(action: Action[Any]) -> str:
     return _TABLE[type(action)].describe(action)
 
 
-def written(action: Action[Any], answer: Any) -> Iterable[Written]:
-    """The writes of an action that the server accepted."""
-    return () if isinstance(answer, BaseException) else _TABLE[type(action)].written(action, answer)
-
-
 def doubt_of(action: Write[Any]) -> Doubt:
     """The objects in which a write shows whose answer was lost."""
     return cast("WriteInterpretation[Any]", _TABLE[type(action)]).doubt(action)
