@@ -99,7 +99,10 @@ class Session:
     # -- keys ---------------------------------------------------------------------------------
 
     def _read_keys(self) -> None:
-        typed = os.read(sys.stdin.fileno(), 1024)
+        try:
+            typed = os.read(sys.stdin.fileno(), 1024)
+        except OSError:
+            typed = b""
         if not typed:
             # The terminal is gone.
             self._ended.set()
