@@ -97,7 +97,7 @@ class CreateInterpretation(WriteInterpretation[Create[Any]]):
 
     def written(self, action: Create[Any], answer: Any) -> Iterable[Written]:
         key, version = identity_of(answer)
-        yield Written("create", action.kind, "", key, version)
+        return (Written("create", action.kind, "", key, version),)
 
     def simulate(self, server: SimulatedServer, action: Create[T]) -> T:
         return server.create(action.kind, action.namespace, action.body)
