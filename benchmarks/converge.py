@@ -32,6 +32,7 @@ from benchmarks.phases import Run
 from benchmarks.rounds import say, turns
 from steersman.client.http import HttpApi
 from steersman.client.kubeconfig import load
+from steersman.manager.tracing import SWITCH
 from tests.harness.assets import Binary, MissingAssets, assets, manager_command
 from tests.harness.child_process import Child
 from tests.harness.envtest import MANAGER, RealPlane
@@ -54,6 +55,12 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--replicas", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=1, help="runs of each manager; who is first alternates")
     parser.add_argument("--manager", action="append", choices=[report.OURS, report.REFERENCE])
+    parser.add_argument(
+        "--trace",
+        choices=["on", "off", "both"],
+        default="on",
+        help="whether steersman records rounds; both: one run with and one without in each round",
+    )
     parser.add_argument("--part", action="append", choices=["converge", "cache"])
     parser.add_argument("--pods", type=int, default=5000, help="pods of the cache part")
     parser.add_argument("--controllers", default=",".join(CONTROLLERS))
@@ -101,6 +108,15 @@ def flags(options: argparse.Namespace) -> list[str]:
     ]
 
 
+def _labels(name: Binary, trace: str) -> list[str]:
+    """The names under which a manager is measured: ours with its trace, without it, or both."""
+    if name != report.OURS:
+        return [name]
+    return [
+        label for label, state in ((report.OURS, "on"), (report.UNTRACED, "off")) if trace in (state, "both")
+    ]
+
+
 class Bench:
     """All runs, and what came of them."""
 
@@ -115,18 +131,20 @@ class Bench:
         if not names:
             raise SystemExit("no manager to measure")
         parts = options.part or (["converge"] if options.kubeconfig else ["converge", "cache"])
-        for number, name in turns(names, options.rounds):
+        labels = {label: name for name in names for label in _labels(name, options.trace)}
+        for number, label in turns(list(labels), options.rounds):
+            name, env = labels[label], {SWITCH: "off"} if label == report.UNTRACED else {}
             if "converge" in parts:
-                say(f"round {number + 1}: {name}, {options.deployments} x {options.replicas}")
-                self.converge.setdefault(name, []).append(await self._converge(name, number))
+                say(f"round {number + 1}: {label}, {options.deployments} x {options.replicas}")
+                self.converge.setdefault(label, []).append(await self._converge(name, number, env))
             if "cache" in parts:
-                say(f"round {number + 1}: {name}, {options.pods} cached pods")
-                self.cache.setdefault(name, []).append(await self._cache(name))
+                say(f"round {number + 1}: {label}, {options.pods} cached pods")
+                self.cache.setdefault(label, []).append(await self._cache(name, env))
         # Ours first, whoever ran first.
-        self.converge = {name: self.converge[name] for name in names if name in self.converge}
-        self.cache = {name: self.cache[name] for name in names if name in self.cache}
+        self.converge = {label: self.converge[label] for label in labels if label in self.converge}
+        self.cache = {label: self.cache[label] for label in labels if label in self.cache}
 
-    async def _converge(self, name: Binary, number: int) -> list[Cost]:
+    async def _converge(self, name: Binary, number: int, env: dict[str, str]) -> list[Cost]:
         options = self._options
         with contextlib.ExitStack() as stack:
             plane = None if options.kubeconfig else stack.enter_context(RealPlane.start())
@@ -135,7 +153,7 @@ class Bench:
 
             def start() -> Child:
                 kubeconfig = options.kubeconfig or cast("RealPlane", plane).kubeconfig(MANAGER)
-                children.append(Child(manager_command(name, kubeconfig, flags(options)), room / "log"))
+                children.append(Child(manager_command(name, kubeconfig, flags(options)), room / "log", env))
                 if options.profile and name == report.OURS:
                     children.append(profile(children[0], options.profile, room / "py-spy.log"))
                 return children[0]
@@ -164,7 +182,7 @@ class Bench:
                     for profiler in children[1:]:
                         profiler.wait(60)
 
-    async def _cache(self, name: Binary) -> CacheCost:
+    async def _cache(self, name: Binary, env: dict[str, str]) -> CacheCost:
         with RealPlane.start() as plane:
             async with plane.connect() as api:
 
@@ -176,7 +194,8 @@ class Bench:
                         f"--authentication-kubeconfig={plane.kubeconfig(MANAGER)}",
                         f"--authorization-kubeconfig={plane.kubeconfig(MANAGER)}",
                     ]
-                    return plane.manager(*flags(self._options), *(serving if port else ()), binary=name)
+                    argv = (*flags(self._options), *(serving if port else ()))
+                    return plane.manager(*argv, binary=name, env=env)
 
                 run = CacheRun(api, plane, start, name == report.REFERENCE, self._options.pods, say)
                 return await run.run()

@@ -9,6 +9,8 @@ from benchmarks.cache import CacheCost
 from benchmarks.measure import Cost
 
 OURS, REFERENCE = "steersman", "kube-controller-manager"
+UNTRACED = "steersman, trace off"
+"""Ours without a trace. It is compared with, where there is no reference."""
 
 _NO_RATIO = ("other CPU s",)
 
@@ -22,7 +24,7 @@ def _cell(value: float | None, digits: int) -> str:
 def _row(
     title: Sequence[str], values: Mapping[str, float | None], managers: Sequence[str], digits: int
 ) -> Row:
-    ours, reference = values.get(OURS), values.get(REFERENCE)
+    ours, reference = values.get(OURS), values.get(REFERENCE if REFERENCE in managers else UNTRACED)
     ratio = ours / reference if ours is not None and reference and title[-1] not in _NO_RATIO else None
     return (*title, *(_cell(values.get(name), digits) for name in managers), _cell(ratio, 2))
 

@@ -6,13 +6,16 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TypeVar
 
 from benchmarks import report
 from benchmarks.measure import Cost, Meter
 from steersman.client.http import HttpApi
 from tests.harness.assets import Binary
 from tests.harness.envtest import RealPlane
+
+T = TypeVar("T")
 
 _started = time.monotonic()
 
@@ -22,7 +25,7 @@ def say(text: str) -> None:
     print(f"[{time.monotonic() - _started:6.1f}s] {text}", file=sys.stderr, flush=True)
 
 
-def turns(names: list[Binary], rounds: int) -> Iterator[tuple[int, Binary]]:
+def turns(names: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
     """Who runs when: the order is turned round each time, so that no one is always second."""
     for number in range(rounds):
         for name in names if number % 2 == 0 else reversed(names):

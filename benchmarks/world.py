@@ -3,6 +3,7 @@ and kubelets on one loop, nothing serialised.
 
     python benchmarks/world.py --deployments 500 --replicas 20 --nodes 10
     python benchmarks/world.py --profile 25
+    python benchmarks/world.py --trace both --pairs 9      what the trace costs, each run in a process of its own
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import argparse
 import cProfile
 import gc
+import os
 import pstats
+import subprocess
 import sys
 import time
 from collections import deque
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -92,6 +96,30 @@ def sizes(trace: Trace) -> int:
     return sum(seen.values())
 
 
+def compare(options: argparse.Namespace) -> None:
+    """Print what the trace costs: the median of the ratios of pairs, whose order is turned round each time."""
+    words = [
+        f"--{name}={getattr(options, name)}" for name in ("deployments", "replicas", "nodes", "controllers")
+    ]
+    used: dict[str, list[float]] = {"on": [], "off": []}
+    for number in range(options.pairs):
+        for trace in ("on", "off") if number % 2 == 0 else ("off", "on"):
+            # Same seed for hashes, so that all runs do the same.
+            environ = {**os.environ, "PYTHONHASHSEED": "0"}
+            command = [sys.executable, __file__, *words, f"--trace={trace}"]
+            said = subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
+            used[trace].append(float(said.split("CPU ")[1].split()[0]))
+        print(
+            f"pair {number + 1}: {used['on'][-1]:.3f} s with the trace, {used['off'][-1]:.3f} s without",
+            flush=True,
+        )
+    ratios = [with_ / without for with_, without in zip(used["on"], used["off"], strict=True)]
+    print(
+        f"medians: {median(used['on']):.3f} s with, {median(used['off']):.3f} s without; "
+        f"of the pairs {(median(ratios) - 1) * 100:+.1f}%; least against least {(min(used['on']) / min(used['off']) - 1) * 100:+.1f}%"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--deployments", type=int, default=500)
@@ -99,10 +127,17 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=10)
     parser.add_argument("--controllers", choices=("two", "all"), default="two")
     parser.add_argument(
-        "--trace", choices=("on", "off", "size"), default="on", help="size: measure its memory, too"
+        "--trace",
+        choices=("on", "off", "size", "both"),
+        default="on",
+        help="size: measure its memory, too; both: with and without in turns",
     )
+    parser.add_argument("--pairs", type=int, default=5, help="runs with and without, with --trace both")
     parser.add_argument("--profile", type=int, default=0, metavar="LINES", help="show the busiest functions")
     options = parser.parse_args()
+    if options.trace == "both":
+        compare(options)
+        return
     with World(seed=1) as world:
         trace = Trace(enabled=options.trace != "off")
         build(world, options.nodes, options.controllers, trace)
@@ -120,7 +155,7 @@ def main() -> None:
         check(world, options.deployments, options.replicas)
         pods, writes = options.deployments * options.replicas, world.server.store.revision - before
         print(f"{pods} pods on {options.nodes} nodes: {took:.2f} s, {pods / took:.0f} pods/s")
-        print(f"CPU {used:.2f} s, {used / pods * 1e6:.0f} us a pod, {writes / pods:.2f} writes a pod")
+        print(f"CPU {used:.3f} s, {used / pods * 1e6:.0f} us a pod, {writes / pods:.2f} writes a pod")
         if options.trace == "size":
             size, rounds = sizes(trace), trace.numbered()
             print(f"trace: {len(rounds)} rounds, {size / 1e6:.2f} MB")

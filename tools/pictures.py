@@ -6,6 +6,8 @@ has its place and length in the picture, so that it looks the same in every mono
 
 from __future__ import annotations
 
+import asyncio
+import io
 import os
 import pty
 import re
@@ -15,7 +17,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from html import escape, unescape
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from steersman.manager.top.model import Picture
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -38,6 +43,7 @@ class Style(NamedTuple):
     colour: str = FOREGROUND
     bold: bool = False
     faint: bool = False
+    reverse: bool = False
 
     def after(self, codes: str) -> Style:
         """The look after an escape sequence of these codes."""
@@ -49,6 +55,8 @@ class Style(NamedTuple):
                 style = style._replace(bold=True)
             elif code == 2:
                 style = style._replace(faint=True)
+            elif code == 7:
+                style = style._replace(reverse=True)
             elif code == 22:
                 style = style._replace(bold=False, faint=False)
             elif 30 <= code <= 37 or 90 <= code <= 97:
@@ -95,10 +103,14 @@ def _line(runs: Sequence[tuple[str, Style]], y: int) -> str:
         opacity = ' opacity=".6"' if style.faint else ""
         # Blanks at the ends of a run are not measured alike everywhere.
         left, bare = len(text) - len(text.lstrip()), text.strip()
+        if style.reverse:
+            parts.append(
+                f'<rect x="{MARGIN + x * WIDTH:.1f}" y="{y - 13}" width="{len(text) * WIDTH:.1f}" height="{HEIGHT}" fill="{style.colour}"/>'
+            )
         if bare:
             parts.append(
                 f'<text x="{MARGIN + (x + left) * WIDTH:.1f}" y="{y}" textLength="{len(bare) * WIDTH:.1f}" '
-                f'fill="{style.colour}"{weight}{opacity}>{escape(bare)}</text>'
+                f'fill="{BACKGROUND if style.reverse else style.colour}"{weight}{opacity}>{escape(bare)}</text>'
             )
         x += len(text)
     return "".join(parts) + "\n" if parts else ""
@@ -138,6 +150,62 @@ def failed_test() -> str:
     return svg("\x1b[1m$ pytest test_rollout.py\x1b[0m\n" + output, "A failed test")
 
 
+def top() -> str:
+    """The picture of ``steersman top``: a control plane with a used up quota, and two clients that fight about a Deployment."""
+    from rich.console import Console, Group
+
+    from steersman.manager.top.draw import Connection, screen
+    from steersman.manager.top.keys import View
+
+    picture = asyncio.run(_busy_plane())
+    view = View(selected="replicaset-controller")
+    lines = screen(picture, view, Connection("https://127.0.0.1:6443", picture.now), COLUMNS, 31)
+    shown = io.StringIO()
+    Console(file=shown, width=COLUMNS, force_terminal=True, color_system="standard").print(Group(*lines))
+    return svg(shown.getvalue(), "steersman top")
+
+
+async def _busy_plane() -> Picture:
+    """What `steersman top` sees after half a minute of a busy control plane."""
+    from steersman.api.clock import RealClock
+    from steersman.api.kinds import DEPLOYMENTS, NAMESPACES
+    from steersman.api.kinds.quota import RESOURCEQUOTAS
+    from steersman.client import kubeconfig
+    from steersman.client.http import HttpApi
+    from steersman.manager.control_plane import run_control_plane
+    from steersman.manager.top import Source
+    from steersman.manager.up import read
+
+    labels = {"app": "web"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "app:1"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pod}
+    quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}
+    with tempfile.TemporaryDirectory() as folder:
+        options = read(["--port=0", "--quiet", f"--kubeconfig={folder}/config"])
+        async with run_control_plane(options, RealClock()):
+            config = kubeconfig.load(f"{folder}/config")
+            async with (
+                HttpApi(config, qps=0) as api,
+                HttpApi(config, qps=0, user_agent="kubectl/1.36") as kubectl,
+                HttpApi(config, qps=0, user_agent="argocd/3.1") as argocd,
+            ):
+                for name in ("shop", "batch"):
+                    await api.create(NAMESPACES.untyped, "", {"metadata": {"name": name}})
+                await asyncio.sleep(1)
+                await api.create(RESOURCEQUOTAS.untyped, "batch", quota)
+                for name in ("shop", "batch"):
+                    web = {"metadata": {"name": "web"}, "spec": spec}
+                    await api.create(DEPLOYMENTS.untyped, name, web)
+                source = Source(api, api, "")
+                picture = await source.look()
+                for turn in range(30):
+                    client, replicas = (argocd, 4) if turn % 2 else (kubectl, 2)
+                    await client.patch(DEPLOYMENTS, "shop", "web", {"spec": {"replicas": replicas}})
+                    await asyncio.sleep(1)
+                    picture = await source.look(picture)
+                return picture
+
+
 def run(command: Sequence[str], folder: str | None = None) -> str:
     """What a command writes to a terminal."""
     ours, theirs = pty.openpty()
@@ -155,7 +223,7 @@ def run(command: Sequence[str], folder: str | None = None) -> str:
     return written.decode().replace("\r\n", "\n")
 
 
-PICTURES = {"demo.svg": demo, "failed-test.svg": failed_test}
+PICTURES = {"demo.svg": demo, "failed-test.svg": failed_test, "top.svg": top}
 
 if __name__ == "__main__":
     for name, picture in PICTURES.items():

@@ -7,6 +7,8 @@ import re
 import pytest
 
 from steersman.manager import cli
+from steersman.manager.top.columns import COLUMNS as TOP_COLUMNS
+from steersman.manager.top.columns import FIGHT_TITLES, HOT_TITLES
 from tools.pictures import COLUMNS, IMAGES, TOOK, svg, words
 
 
@@ -29,3 +31,17 @@ def test_colours_and_characters_of_markup_are_kept() -> None:
 
 def test_a_long_line_is_cut_off() -> None:
     assert words(svg("x" * (COLUMNS + 1), "x")) == "x" * (COLUMNS - 1) + "…"
+
+
+def test_a_selected_line_has_the_colours_of_its_background() -> None:
+    assert f'<rect x="{16.0}" y="16" width="15.6" height="18" fill="#d8dee9"/>' in svg(
+        "\x1b[7mab\x1b[0m", "x"
+    )
+
+
+def test_the_picture_of_top_has_the_columns_that_top_has() -> None:
+    picture = (IMAGES / "top.svg").read_text()
+    titles = [column.title for column in TOP_COLUMNS if column.least <= COLUMNS]
+    for line in ("".join(titles), "".join(HOT_TITLES), "".join(FIGHT_TITLES)):
+        assert re.sub(r"\s", "", line) in words(picture), "run `./dev pictures`"
+    assert len(picture) < 60_000

@@ -100,7 +100,10 @@ def test_a_container_out_of_memory_is_told_from_one_that_crashes() -> None:
     assert oom.cause == (
         "container main is killed because it uses more memory than its limit (OOMKilled), 3 restarts so far"
     )
-    assert oom.next == "the kubelet starts it again at 12:00:30 (in 30 s), after at most 5 min"
+    assert (
+        oom.next
+        == "the kubelet starts it again at 12:00:30 (in 30 s); the pause doubles each time, up to 5 min"
+    )
 
 
 def test_a_multi_attach_error_is_named() -> None:

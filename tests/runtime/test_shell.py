@@ -8,14 +8,16 @@ import pytest
 
 from steersman.api.clock import RealClock
 from steersman.api.errors import Expired
-from steersman.api.kinds import PODS, Object, ObjectMeta
+from steersman.api.kinds import PODS, Object, ObjectMeta, ReplicaSet
 from steersman.api.kinds.services import Service
 from steersman.api.scheme import Key
 from steersman.client.api import Api, Page
+from steersman.intent.actions import UpdateStatus
 from steersman.intent.cloud import CloudCall, DeleteLoadBalancer, EnsureLoadBalancer, GetLoadBalancer
 from steersman.intent.verdict import Rest, Verdict
 from steersman.runtime.ledger import Doubt, Ledger
 from steersman.runtime.shell import Deposed, Shell
+from steersman.runtime.trace import Step
 from tests.harness.cloud import Cloud
 
 
@@ -83,3 +85,17 @@ async def test_a_manager_that_no_longer_leads_changes_nothing_in_the_cloud(
         with pytest.raises(Deposed):
             await shell.drive(Key("d", "s"), decide(), [])
     assert bool(cloud.calls) is sent
+
+
+async def test_a_status_that_is_so_already_is_neither_sent_nor_a_step_of_the_round() -> None:
+    unused: Any = None
+    steps: list[Step] = []
+    shell = Shell(unused, unused, cast("Ledger", unused), RealClock(), unused)
+    owner = ReplicaSet(ObjectMeta(name="web", namespace="default"))
+
+    async def decide() -> Verdict:
+        await UpdateStatus(owner, owner.status)
+        return Rest("all is so already")
+
+    assert await shell.drive(Key("default", "web"), decide(), steps) == Rest("all is so already")
+    assert steps == []

@@ -255,10 +255,11 @@ def test_figures_are_those_of_the_last_minute() -> None:
     assert figures(rounds[1:], NOON, 2).per_second == round(2 / 30, 3)
 
 
-def test_two_actors_that_keep_undoing_each_other_are_a_fight() -> None:
+@pytest.mark.parametrize("subresource", ["", "scale"])
+def test_two_actors_that_keep_undoing_each_other_are_a_fight(subresource: str) -> None:
     trace = Trace()
     for turn in range(4):
-        trace.record(round_of("hpa", writes=(update(10 * turn + 1),), at=turn))
+        trace.record(round_of("hpa", writes=(update(10 * turn + 1, subresource),), at=turn))
         trace.record(round_of("deployment", causes=(event(10 * turn + 5),), at=turn))
     links = Links(trace)
     links.refresh()
@@ -292,3 +293,5 @@ def test_a_trace_that_is_off_records_nothing() -> None:
         world.run(world.settle())
         assert len(world.run(world.api().list(PODS, "default")).items) == 3
         assert trace.numbered() == []
+        view = TraceView(trace, world)
+        assert asked(view)["enabled"] is False

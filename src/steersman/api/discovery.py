@@ -27,6 +27,8 @@ class ApiResource(msgspec.Struct, frozen=True):
     verbs: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     """``scale``, ``status`` …"""
+    short_names: tuple[str, ...] = ()
+    """As kubectl accepts them: ``cm``."""
 
     @property
     def api_version(self) -> str:

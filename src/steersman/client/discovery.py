@@ -67,7 +67,8 @@ def _aggregated_resources(group: str, version: str, document: Document) -> Itera
         if kind:
             name, verbs = str(entry.get("resource") or ""), tuple(entry.get("verbs") or ())
             parts = tuple(str(one.get("subresource") or "") for one in _each(entry, "subresources"))
-            yield ApiResource(group, version, kind, name, entry.get("scope") == "Namespaced", verbs, parts)
+            namespaced, short = entry.get("scope") == "Namespaced", tuple(entry.get("shortNames") or ())
+            yield ApiResource(group, version, kind, name, namespaced, verbs, parts, short)
 
 
 # -- many documents -------------------------------------------------------------------------------
@@ -117,7 +118,8 @@ def legacy_resources(group_version: str, document: Document) -> Iterator[ApiReso
             verbs = tuple(entry.get("verbs") or ())
             kind = str(entry.get("kind") or "")
             parts = tuple(subresources.get(name, ()))
-            yield ApiResource(group, version, kind, name, bool(entry.get("namespaced")), verbs, parts)
+            namespaced, short = bool(entry.get("namespaced")), tuple(entry.get("shortNames") or ())
+            yield ApiResource(group, version, kind, name, namespaced, verbs, parts, short)
 
 
 def _each(document: Document, field: str) -> Iterable[Document]:

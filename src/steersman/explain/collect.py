@@ -89,7 +89,8 @@ async def find_kind(api: Api, word: str) -> Kind[dict[str, Any]]:
         return next(kind for kind in KINDS if kind.name == SHORT_NAMES[lower])
     found = await api.discover()
     for each in found.resources:
-        if lower in (each.kind.lower(), each.name, each.id, f"{each.kind.lower()}.{each.group}"):
+        singular = each.kind.lower()
+        if lower in (singular, each.name, each.id, f"{singular}.{each.group}", *each.short_names):
             return _kind(each.group, each.version, each.kind, each.name, each.namespaced)
     raise UnknownKind(f"the server has no kind {word!r}; `kubectl api-resources` lists its kinds")
 

@@ -37,12 +37,18 @@ def explain(snapshot: Snapshot, document: Document) -> Explanation:
     return Explanation(
         subject=target.subject,
         at=snapshot.now,
-        summary=f"{names(document)} wants {target.wants}: {target.has}.",
+        summary=summary(document, target),
         well=target.well and not blocked,
         findings=ranked,
         tree=tuple(sorted(tree, key=lambda one: one.depth < 0)),
         unread=tuple(f"{kind}: {why}" for kind, why in sorted(snapshot.unread.items())),
     )
+
+
+def summary(document: Document, target: State) -> str:
+    """What an object wants and what is, in one sentence."""
+    wants = f" wants {target.wants}" if target.wants else ""
+    return f"{names(document)}{wants}: {target.has}."
 
 
 def _walk(snapshot: Snapshot, document: Document) -> Iterator[tuple[Case, int, str]]:

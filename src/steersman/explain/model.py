@@ -28,6 +28,11 @@ class Ref(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
+    @property
+    def namespace_flag(self) -> str:
+        """The flag of kubectl that names the namespace, after a blank; empty for an object outside of namespaces."""
+        return f" -n {self.namespace}" if self.namespace else ""
+
 
 def ref_of(document: Document) -> Ref:
     """The name of a document."""

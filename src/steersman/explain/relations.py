@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from steersman.explain.model import Case, Document, Snapshot, State, ref_of, selects
-from steersman.explain.situations.network import selected
+from steersman.explain.situations.network import backends, selected
 from steersman.explain.situations.workloads import is_ready
 from steersman.explain.words import count
 
@@ -123,6 +123,12 @@ def _budget_pods(case: Case) -> Iterator[Edge]:
             yield "protects", pod
 
 
+def _ingress_services(case: Case) -> Iterator[Edge]:
+    for name in dict.fromkeys(str(backend.get("name")) for backend in backends(case)):
+        if (service := case.snapshot.get("Service", case.ref.namespace, name)) is not None:
+            yield "routes to", service
+
+
 _EDGES: dict[str, Callable[[Case], Iterator[Edge]]] = {
     "Deployment": _replicasets,
     "ReplicaSet": _unwell_pods,
@@ -134,6 +140,7 @@ _EDGES: dict[str, Callable[[Case], Iterator[Edge]]] = {
     "Pod": _pod_needs,
     "PersistentVolumeClaim": _claim_volume,
     "Service": _service_pods,
+    "Ingress": _ingress_services,
     "HorizontalPodAutoscaler": _scale_target,
     "PodDisruptionBudget": _budget_pods,
 }
@@ -162,7 +169,7 @@ def _replicas(case: Case) -> Told:
     observed = case.status.get("observedGeneration", 0) >= case.meta.get("generation", 0)
     has = f"{ready} of {wanted} ready"
     if updated < wanted:
-        has += f", {updated} of them up to date"
+        has += f", {updated} up to date"
     total = case.status.get("replicas", ready)
     well = observed and ready == wanted and updated >= wanted and total == wanted
     return count(wanted, "replica"), has, well
@@ -227,8 +234,9 @@ def _hpa(case: Case) -> Told:
 
 
 def _cronjob(case: Case) -> Told:
-    last = case.status.get("lastScheduleTime") or "never"
-    return f"a Job at {case.spec.get('schedule')}", f"last Job: {last}", not case.spec.get("suspend")
+    last = case.status.get("lastScheduleTime")
+    has = f"the last was at {last}" if last else "there was none so far"
+    return f"a Job at {case.spec.get('schedule')}", has, not case.spec.get("suspend")
 
 
 def _budget(case: Case) -> Told:
@@ -244,7 +252,7 @@ def _any_state(case: Case) -> Told:
     ready = case.condition("Ready") or case.condition("Available")
     if ready and ready.get("status") != "True":
         return "to be ready", str(ready.get("reason") or "not ready"), False
-    return "to exist", str(case.status.get("phase") or "there"), True
+    return "", str(case.status.get("phase") or "it exists"), True
 
 
 _STATES: dict[str, Callable[[Case], Told]] = {

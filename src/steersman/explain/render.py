@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from steersman.explain.model import Decision, Explanation, Finding, State, Weight
+from steersman.explain.situations.registry import knows
 
 Paint: TypeAlias = Callable[[str, str], str]
 BOLD, RED, YELLOW, GREEN, DIM = "1", "31", "33", "32", "2"
@@ -34,7 +35,8 @@ def _lines(told: Explanation, paint: Paint) -> Iterator[str]:
     yield ""
     rest = told.findings
     if told.well:
-        yield paint("All is as it should be.", GREEN)
+        known = knows(told.subject.kind)
+        yield paint("All is as it should be." if known else "Nothing is known to be wrong with it.", GREEN)
     elif not rest:
         yield paint("No cause is known.", YELLOW)
     else:

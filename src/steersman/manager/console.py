@@ -12,6 +12,7 @@ import re
 import sys
 
 from steersman.manager.logs import handler_of
+from steersman.manager.output import one_line
 
 CAPACITY = 1000
 """Lines that are remembered."""
@@ -55,9 +56,7 @@ class Line(logging.Formatter):
             text += f": {type(error).__name__}: {error} (-v=1 shows where)"
         count: int = getattr(record, "count", 1)
         times = f" (the {count:,}th time)" if count > 1 else ""
-        # A message must not be able to forge another line.
-        text = "".join(each if each.isprintable() else " " for each in text)
-        return f"{record.levelname.lower()}: {text}{times}"
+        return f"{record.levelname.lower()}: {one_line(text)}{times}"
 
 
 def configure(*, quiet: bool) -> None:

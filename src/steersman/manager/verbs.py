@@ -30,6 +30,17 @@ CONNECTION = flag(
     "",
     f"Kubeconfig of the cluster. By default ./{KUBECONFIG} if it exists, else $KUBECONFIG or ~/.kube/config.",
 )
+TRACE = (
+    flag(
+        "trace-url",
+        STRING,
+        "",
+        "Secure port of a `steersman run`, such as https://127.0.0.1:10257, whose trace to use. By default that of the API "
+        "server, if it is `steersman up`.",
+    ),
+    flag("trace-ca", FILE, "", "CA of that port. By default that of the cluster."),
+)
+"""The flags of verbs that read the trace of a manager."""
 
 # -- run --------------------------------------------------------------------------------------
 
@@ -358,14 +369,7 @@ WHY = Verb(
         flag("output", choice("text", "json", "yaml"), "text", "Format of the output.", "o"),
         flag("watch", BOOL, False, "Look again every 2 s, and show what has changed.", "w"),
         flag("no-decisions", BOOL, False, "Do not ask the controllers what they would do."),
-        flag(
-            "trace-url",
-            STRING,
-            "",
-            "Secure port of a `steersman run`, such as https://127.0.0.1:10257, whose trace to use. By default that of the API "
-            "server, if it is `steersman up`.",
-        ),
-        flag("trace-ca", FILE, "", "CA of that port. By default that of the cluster."),
+        *TRACE,
     ),
     examples=(
         Example("steersman why deployment/web", "why it has 0/3 replicas"),
@@ -471,6 +475,48 @@ PLAN = Verb(
     ),
 )
 
+# -- top --------------------------------------------------------------------------------------
+
+TOP = Verb(
+    "top",
+    "show the controllers at work: queues, rounds, latencies, writes, busy keys and write fights",
+    description="A live view of the trace of a `steersman up` or `steersman run`. Keys: s sorts by another column, / filters, j and k or "
+    "the arrows select a controller and show its last rounds, p pauses, q quits. Without a terminal it prints once.",
+    flags=(
+        CONNECTION,
+        *TRACE,
+        flag(
+            "sort",
+            choice(
+                "rate",
+                "queue",
+                "oldest",
+                "p99",
+                "wait",
+                "writes",
+                "refused",
+                "retries",
+                "failures",
+                "controller",
+            ),
+            "rate",
+            "Column to sort the controllers by.",
+        ),
+        flag("controller", STRING, "", "Name or alias of the one controller to show."),
+        flag("interval", FLOAT, 1.0, "Seconds between two looks, at least 0.1."),
+        flag("once", BOOL, False, "Print once, as -o does."),
+        output_flag(),
+    ),
+    examples=(
+        Example("steersman top", "the controllers of `steersman up`"),
+        Example(
+            "steersman top --trace-url=https://127.0.0.1:10257 --trace-ca=ca.crt", "of a `steersman run`"
+        ),
+        Example("steersman top --once --sort=failures | head -5", "the ones that fail"),
+        Example("steersman top -o json | jq .fights", "for programs"),
+    ),
+)
+
 # -- snapshot, completion, version ------------------------------------------------------------
 
 _DATA_DIR = flag("data-dir", DIRECTORY, "", "Data directory of `steersman up`. Required.")
@@ -546,5 +592,5 @@ COMPLETION = Verb(
 )
 VERSION = Verb("version", "show the version")
 
-VERBS = (RUN, UP, NODE, WHY, PLAN, SHADOW, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
+VERBS = (RUN, UP, NODE, WHY, TOP, PLAN, SHADOW, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
 """In the order of the help."""

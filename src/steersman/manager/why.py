@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from steersman.api.errors import ApiError, NotFound, Unreachable
-from steersman.client.config import ClientConfig, ConfigError, Pem
+from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.explain.asking import Question, ask, parse_subject
 from steersman.explain.collect import UnknownKind
@@ -18,6 +17,7 @@ from steersman.explain.render import document, text
 from steersman.manager import output, process
 from steersman.manager.flags import UsageError
 from steersman.manager.node import connect
+from steersman.manager.trace_client import trace_connection
 from steersman.manager.verb import Given
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ async def _answer(connection: ClientConfig, question: Question, given: Given) ->
     async with AsyncExitStack() as stack:
         api, trace = await stack.enter_async_context(HttpApi(connection, qps=0)), None
         if given.values["trace-url"]:
-            trace = await stack.enter_async_context(HttpApi(_trace_connection(connection, given), qps=0))
+            trace = await stack.enter_async_context(HttpApi(trace_connection(connection, given), qps=0))
         while True:
             try:
                 asked = not given.values["no-decisions"]
@@ -70,15 +70,6 @@ async def _answer(connection: ClientConfig, question: Question, given: Given) ->
                 shown = page
                 print(f"{CLEAR if sys.stdout.isatty() and form == 'text' else ''}{page}", flush=True)
             await asyncio.sleep(INTERVAL)
-
-
-def _trace_connection(connection: ClientConfig, given: Given) -> ClientConfig:
-    """The connection to a manager's secure port, with the credentials of the kubeconfig. Raises `UsageError`."""
-    url, path = given.values["trace-url"], given.values["trace-ca"]
-    if not url.startswith("https://"):
-        raise UsageError(f"--trace-url must begin with https://, but got {url!r}")
-    ca = Pem(path=path) if path else connection.tls.ca
-    return replace(connection, server=url.rstrip("/"), tls=replace(connection.tls, ca=ca))
 
 
 def _page(told: Explanation, form: str, paint: output.Paint) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
 from steersman.api.scheme import Key, Kind
 
@@ -60,16 +59,16 @@ Cause: TypeAlias = Event | Timer | CaughtUp | str
 
 def add_cause(causes: tuple[Cause, ...], cause: Cause) -> tuple[Cause, ...]:
     """The causes and one more, bounded: a key can be added a thousand times before it is handed out."""
-    if not cause or cause in causes:
-        return causes
     if type(cause) is Event:
+        # Called for every watch event, so names are looked up once.
+        key, kind, event, last = cause.key, cause.kind, cause.type, cause.last
         for number, known in enumerate(causes):
-            if type(known) is Event and (known.key, known.kind, known.type) == (
-                cause.key,
-                cause.kind,
-                cause.type,
-            ):
-                return (*causes[:number], replace(known, last=cause.last), *causes[number + 1 :])
+            if type(known) is Event and known.key == key and known.kind is kind and known.type == event:
+                if known.last == last:
+                    return causes
+                return (*causes[:number], Event(kind, key, event, known.first, last), *causes[number + 1 :])
+    elif not cause or cause in causes:
+        return causes
     if len(causes) < MAX_CAUSES:
         return (*causes, cause)
     return causes if causes[-1] == MORE else (*causes, MORE)

@@ -24,11 +24,11 @@ from steersman.runtime.action_table import (
     Directories,
     Environment,
     InstantInterpretation,
+    Interpretation,
     describe,
     doubt_of,
     interpretation_of,
     read_file,
-    written,
 )
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.ledger import Ledger
@@ -100,20 +100,27 @@ class Shell:
                     answer = await self._perform(key, action)
                 except (ApiError, FileUnreadable, DirectoryError) as error:
                     if steps is not None:
-                        steps.append(self._step(action, error, started))
+                        seconds = self._clock.monotonic() - started
+                        steps.append(Step(interpretation.describe(action), outcome(error), seconds))
                     action = script.throw(error)
                 else:
-                    if steps is not None:
-                        steps.append(self._step(action, answer, started))
+                    if steps is not None and not interpretation.skipped(action, answer):
+                        steps.append(self._step(interpretation, action, answer, started))
                     action = script.send(answer)
         except StopIteration as stop:
             return cast("Verdict", stop.value)
         finally:
             script.close()
 
-    def _step(self, action: Action[Any], answer: object, started: float) -> Step:
+    def _step(
+        self, interpretation: Interpretation[Any], action: Action[Any], answer: object, started: float
+    ) -> Step:
         seconds = self._clock.monotonic() - started
-        return Step(describe(action), outcome(answer), seconds, *keep_writes(written(action, answer)))
+        text = interpretation.describe(action)
+        # Only a batch has outcomes in its answer.
+        told = outcome(answer) if type(answer) is list else ""
+        writes = interpretation.written(action, answer)
+        return Step(text, told, seconds, *keep_writes(writes)) if writes else Step(text, told, seconds)
 
     async def resolve(self, key: Key) -> None:
         """Read the objects that the key's lost answers leave in doubt, and settle the doubts with them."""

@@ -129,7 +129,7 @@ def fights(rounds: Iterable[Numbered], now: datetime, writer: Callable[[Event], 
         if now - round_.started > FIGHT_WINDOW:
             continue
         for write in round_.writes:
-            if write.resource_version and not write.subresource and write.verb in ("update", "patch"):
+            if write.resource_version and write.subresource != "status" and write.verb in ("update", "patch"):
                 made = turns.setdefault((write.kind.resource, write.kind.name, write.key), {})
                 made[write.resource_version] = (round_.started, round_.controller)
         for event in round_.events:

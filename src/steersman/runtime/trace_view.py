@@ -113,7 +113,12 @@ class TraceView:
         """The document for some filters."""
         self._links.refresh()
         runners = {runner.controller.name: runner for group in self.groups for runner in group.runners}
-        found: dict[str, Any] = {"now": now, "running": bool(runners), "last": self.trace.last}
+        found: dict[str, Any] = {
+            "now": now,
+            "running": bool(runners),
+            "enabled": self.trace.enabled,
+            "last": self.trace.last,
+        }
         if "controllers" in query.include:
             found["controllers"] = [
                 self._controller(runner, now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from steersman.explain.situations import (
     autoscaling,
     batch,
+    conditions,
     deletion,
     network,
     nodes,
@@ -19,6 +20,7 @@ from steersman.explain.situations.registry import findings, situations
 __all__ = (
     "autoscaling",
     "batch",
+    "conditions",
     "deletion",
     "findings",
     "network",

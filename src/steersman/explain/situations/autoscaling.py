@@ -7,9 +7,11 @@ from datetime import timedelta
 
 from steersman.explain.model import Case, Finding, Weight
 from steersman.explain.situations.registry import situation
-from steersman.explain.words import at, brief
+from steersman.explain.words import at, brief, count
 
 HPA = "horizontal-pod-autoscaler-controller"
+SCALED = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+"""Kinds of targets that are read, so that a missing one is known."""
 WINDOW = 300
 """The default stabilization window of scaling down, in seconds."""
 
@@ -49,8 +51,23 @@ def no_metrics(case: Case) -> Iterator[Finding]:
 def no_target(case: Case) -> Iterator[Finding]:
     """The object to scale does not exist, or cannot be scaled."""
     condition = case.condition("AbleToScale")
-    if condition.get("status") == "False" and condition.get("reason") == "FailedGetScale":
-        target = case.spec.get("scaleTargetRef") or {}
+    target = case.spec.get("scaleTargetRef") or {}
+    if not case.status.get("conditions"):
+        kind, name = str(target.get("kind", "")), str(target.get("name", ""))
+        absent = kind in SCALED and case.snapshot.known(kind)
+        absent = absent and case.snapshot.get(kind, case.ref.namespace, name) is None
+        yield Finding(
+            code="no-target" if absent else "not-looked-yet",
+            subject=case.ref,
+            cause=f"its target {kind} {name} does not exist"
+            if absent
+            else "its controller has not looked at it yet",
+            controller=HPA,
+            next="it looks every 15 s",
+            remedy="correct spec.scaleTargetRef, or create the target" if absent else "",
+            weight=Weight.BLOCKED if absent else Weight.WAITS,
+        )
+    elif condition.get("status") == "False" and condition.get("reason") == "FailedGetScale":
         yield Finding(
             code="no-target",
             subject=case.ref,
@@ -152,7 +169,14 @@ def no_disruption_allowed(case: Case) -> Iterator[Finding]:
     if case.status.get("disruptionsAllowed", 0) or not case.status.get("expectedPods"):
         return
     healthy, desired = case.status.get("currentHealthy", 0), case.status.get("desiredHealthy", 0)
-    if healthy < desired:
+    if desired > case.status["expectedPods"]:
+        there = count(case.status["expectedPods"], "pod matches", "pods match")
+        cause = (
+            f"it demands {desired} healthy pods, but only {there} its selector, so none may ever be evicted"
+        )
+        remedy = "run more replicas, or lower minAvailable"
+        weight = Weight.BLOCKED
+    elif healthy < desired:
         cause = f"only {healthy} of the {desired} pods that it demands are healthy, so none may be evicted"
         remedy = "get the other pods ready first"
         weight = Weight.CONSEQUENCE

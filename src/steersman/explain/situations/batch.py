@@ -22,7 +22,7 @@ def suspended_job(case: Case) -> Iterator[Finding]:
             subject=case.ref,
             cause="it is suspended (spec.suspend), so it has no pods",
             controller="job-controller",
-            remedy=f'kubectl patch job {case.ref.name} --type=merge -p \'{{"spec":{{"suspend":false}}}}\'',
+            remedy=f'kubectl patch job {case.ref.name}{case.ref.namespace_flag} --type=merge -p \'{{"spec":{{"suspend":false}}}}\'',
         )
 
 
@@ -93,7 +93,7 @@ def suspended_cronjob(case: Case) -> Iterator[Finding]:
             subject=case.ref,
             cause="it is suspended (spec.suspend), so no Job is created at its times",
             controller="cronjob-controller",
-            remedy=f'kubectl patch cronjob {case.ref.name} --type=merge -p \'{{"spec":{{"suspend":false}}}}\'',
+            remedy=f'kubectl patch cronjob {case.ref.name}{case.ref.namespace_flag} --type=merge -p \'{{"spec":{{"suspend":false}}}}\'',
         )
 
 

@@ -1,9 +1,10 @@
-"""Services: no pod matches, no pod is ready, a named port is missing, no load balancer."""
+"""Services: no pod matches, no pod is ready, a named port is missing, no load balancer. Ingresses: no such Service or port."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import Any
 
 from steersman.explain.model import Case, Document, Finding, Weight
 from steersman.explain.situations.registry import situation
@@ -114,3 +115,42 @@ def no_load_balancer(case: Case) -> Iterator[Finding]:
         next="its external address stays <pending> until then",
         remedy=remedy,
     )
+
+
+def backends(case: Case) -> Iterator[Mapping[str, Any]]:
+    """The Services that an Ingress names, each with its port."""
+    rules = [
+        path for rule in case.spec.get("rules") or () for path in (rule.get("http") or {}).get("paths") or ()
+    ]
+    for backend in (case.spec.get("defaultBackend"), *(path.get("backend") for path in rules)):
+        if backend and backend.get("service"):
+            yield backend["service"]
+
+
+@situation("Ingress")
+def no_backend(case: Case) -> Iterator[Finding]:
+    """An Ingress whose Service, or a port of it, does not exist."""
+    if not case.snapshot.known("Service"):
+        return
+    told: dict[str, None] = {}
+    for backend in backends(case):
+        name, port = str(backend.get("name")), backend.get("port") or {}
+        service = case.snapshot.get("Service", case.ref.namespace, name)
+        if service is None:
+            told[f"Service {name}, which it routes to, does not exist in namespace {case.ref.namespace}"] = (
+                None
+            )
+            continue
+        ports = (service.get("spec") or {}).get("ports") or ()
+        wanted = port.get("name") or port.get("number")
+        if wanted not in [each.get("name" if port.get("name") else "port") for each in ports]:
+            told[f"Service {name}, which it routes to, has no port {wanted}"] = None
+    for cause in told:
+        yield Finding(
+            code="backend",
+            subject=case.ref,
+            cause=cause,
+            controller="the ingress controller",
+            next="requests for it are answered with 503, or as the ingress controller chooses",
+            remedy="create the Service, or correct the backend of the Ingress",
+        )

@@ -243,6 +243,13 @@ def _label(name: str, init: bool) -> str:
     return f"init container {name}" if init else f"container {name}"
 
 
+def _logs(case: Case, status: Mapping[str, Any], init: bool) -> str:
+    """The command that shows the log of a container. kubectl takes the first one that is no init container, if none is named."""
+    named = init or len(case.spec.get("containers") or ()) > 1
+    container = f" -c {status.get('name')}" if named else ""
+    return f"kubectl logs {case.ref.name}{case.ref.namespace_flag}{container}"
+
+
 @situation("Pod")
 def image_not_pulled(case: Case) -> Iterator[Finding]:
     """The image never comes: a wrong name or tag, or a registry that refuses."""
@@ -281,6 +288,9 @@ def _image(case: Case, name: str) -> str:
 @situation("Pod")
 def crash_loop(case: Case) -> Iterator[Finding]:
     """A container that keeps ending: its exit code, or that it used too much memory."""
+    if case.status.get("phase") in ("Failed", "Succeeded"):
+        # It has been restarted before, and is not any more.
+        return
     for status, init in _containers(case):
         state = status.get("state") or {}
         waiting = state.get("waiting") or {}
@@ -296,7 +306,7 @@ def crash_loop(case: Case) -> Iterator[Finding]:
         else:
             how = f"exit code {ended['exitCode']}" if "exitCode" in ended else "an unknown exit code"
             cause = f"{label} keeps ending with {how} (CrashLoopBackOff), {count(restarts, 'restart')} so far"
-            code, remedy = "crash-loop", f"read its log: kubectl logs {case.ref.name} --previous"
+            code, remedy = "crash-loop", f"read its log: {_logs(case, status, init)} --previous"
         finished = case.time(ended.get("finishedAt"))
         wait = _back_off(restarts)
         due = (
@@ -307,7 +317,7 @@ def crash_loop(case: Case) -> Iterator[Finding]:
             subject=case.ref,
             cause=cause,
             controller=KUBELET,
-            next=f"the kubelet starts it again{due}, after at most {duration(MAX_BACK_OFF)}",
+            next=f"the kubelet starts it again{due}; the pause doubles each time, up to {duration(MAX_BACK_OFF)}",
             remedy=remedy,
         )
         return
@@ -387,7 +397,7 @@ def init_not_finished(case: Case) -> Iterator[Finding]:
                 cause=f"init container {status.get('name')} has been running{length} and does not end ({done} of {total} done)",
                 controller=KUBELET,
                 next="the other containers start when it ends with exit code 0",
-                remedy=f"read its log: kubectl logs {case.ref.name} -c {status.get('name')}",
+                remedy=f"read its log: {_logs(case, status, init)}",
             )
             return
 
@@ -434,7 +444,8 @@ def not_ready(case: Case) -> Iterator[Finding]:
         cause=f"container {names} runs but {what}{said}",
         controller=KUBELET,
         next="the kubelet probes it again; it gets no traffic until then",
-        remedy=f"see what the probe asks for: kubectl describe pod {case.ref.name}; kubectl logs {case.ref.name}",
+        remedy=f"see what the probe asks for: kubectl describe pod {case.ref.name}{case.ref.namespace_flag}; "
+        f"{_logs(case, unready[0], False)}",
     )
 
 
@@ -471,16 +482,17 @@ def failed(case: Case) -> Iterator[Finding]:
     if case.status.get("phase") != "Failed":
         return
     ended = [
-        (status.get("name", ""), (status.get("state") or {}).get("terminated") or {})
-        for status, _ in _containers(case)
+        (status, init, (status.get("state") or {}).get("terminated") or {})
+        for status, init in _containers(case)
     ]
-    bad = next(((name, one) for name, one in ended if one.get("exitCode")), None)
-    reason = case.status.get("reason") or (bad[1].get("reason") if bad else "")
+    bad = next((each for each in ended if each[2].get("exitCode")), None)
+    reason = case.status.get("reason") or (bad[2].get("reason") if bad else "")
     if case.status.get("reason"):
         said = case.status.get("message")
         cause = f"failed: {reason}" + (f", {brief(said)}" if said else "")
     elif bad:
-        cause = f"container {bad[0]} ended with exit code {bad[1]['exitCode']} ({reason or 'Error'})"
+        label = _label(bad[0].get("name", ""), bad[1])
+        cause = f"{label} ended with exit code {bad[2]['exitCode']} ({reason or 'Error'})"
     else:
         cause = "failed without a reason"
     yield Finding(
@@ -488,6 +500,9 @@ def failed(case: Case) -> Iterator[Finding]:
         subject=case.ref,
         cause=cause,
         controller=KUBELET,
+        next=""
+        if case.meta.get("ownerReferences")
+        else "nothing: a pod that has failed is not started again",
         weight=Weight.CONSEQUENCE if case.meta.get("ownerReferences") else Weight.BLOCKED,
-        remedy=f"read its log: kubectl logs {case.ref.name}",
+        remedy=f"read its log: {_logs(case, bad[0] if bad else {}, bool(bad and bad[1]))}",
     )

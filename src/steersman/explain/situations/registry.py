@@ -39,6 +39,11 @@ def findings(case: Case) -> Iterator[Finding]:
             )
 
 
+def knows(kind: str) -> bool:
+    """Whether there are situations of a kind, besides those that every kind can be in."""
+    return kind in _table
+
+
 def situations() -> dict[str, tuple[str, ...]]:
     """The names of the functions by kind, for the documentation and its test."""
     return {kind: tuple(function.__name__ for function in table) for kind, table in _table.items()}

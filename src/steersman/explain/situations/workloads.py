@@ -26,13 +26,16 @@ def paused(case: Case) -> Iterator[Finding]:
     if not case.spec.get("paused"):
         return
     outdated = case.status.get("updatedReplicas", 0) < case.spec.get("replicas", 1)
+    new = case.snapshot.known("ReplicaSet") and not case.snapshot.owned(case.document, "ReplicaSet")
     yield Finding(
         code="paused",
         subject=case.ref,
-        cause="its rollout is paused, so changes of the pod template are not rolled out",
+        cause="its rollout is paused, and it has no ReplicaSet yet, so there are no pods"
+        if new
+        else "its rollout is paused, so changes of the pod template are not rolled out",
         controller="deployment-controller",
-        next="it only scales the ReplicaSets that there are",
-        remedy=f"kubectl rollout resume deployment/{case.ref.name} -n {case.ref.namespace}",
+        next="nothing until it is resumed" if new else "it only scales the ReplicaSets that there are",
+        remedy=f"kubectl rollout resume deployment/{case.ref.name}{case.ref.namespace_flag}",
         weight=Weight.BLOCKED if outdated else Weight.NOTE,
     )
 
@@ -49,7 +52,7 @@ def progress_deadline(case: Case) -> Iterator[Finding]:
             cause=f"its progress deadline of {seconds} s has passed: {brief(str(condition.get('message', '')))}",
             controller="deployment-controller",
             next="it goes on trying, and does not roll back by itself",
-            remedy=f"kubectl rollout undo deployment/{case.ref.name}, or correct the pod template",
+            remedy=f"kubectl rollout undo deployment/{case.ref.name}{case.ref.namespace_flag}, or correct the pod template",
             weight=Weight.CONSEQUENCE,
         )
         return
@@ -79,7 +82,7 @@ def scaled_to_zero(case: Case) -> Iterator[Finding]:
             subject=case.ref,
             cause="it is scaled to 0 replicas",
             controller=controller_of_kind(case.ref.kind),
-            remedy=f"kubectl scale {case.ref.kind.lower()}/{case.ref.name} --replicas=1",
+            remedy=f"kubectl scale {case.ref.kind.lower()}/{case.ref.name}{case.ref.namespace_flag} --replicas=1",
             weight=Weight.WAITS,
         )
 
@@ -148,7 +151,7 @@ def broken_revision(case: Case) -> Iterator[Finding]:
                 cause=f"{name} has an older template and is not ready, and the update waits until it is",
                 controller="statefulset-controller",
                 next="it never replaces a pod before the one that is not ready becomes ready",
-                remedy=f"delete the pod, which is created anew from the new template: kubectl delete pod {name}",
+                remedy=f"delete the pod, which is created anew from the new template: kubectl delete pod {name}{case.ref.namespace_flag}",
                 weight=Weight.ROOT,
             )
             return

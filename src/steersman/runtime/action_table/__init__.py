@@ -19,7 +19,6 @@ from steersman.runtime.action_table.interpretation import (
     doubt_of,
     interpretation_of,
     past_tense,
-    written,
 )
 from steersman.runtime.action_table.local import LocalDirectories, read_file
 
@@ -40,5 +39,4 @@ __all__ = (
     "read_file",
     "reads",
     "writes",
-    "written",
 )

@@ -163,6 +163,10 @@ class Interpretation(ABC, Generic[A]):
         """The writes that the server accepted, read off the answer; none for a read."""
         return ()
 
+    def skipped(self, action: A, answer: Any) -> bool:
+        """Whether nothing was sent, because all is so already: no step for the trace."""
+        return False
+
     def simulate(self, server: SimulatedServer, action: A) -> Any:
         """The answer in a row test that does not give one."""
         return None
@@ -209,11 +213,6 @@ def interpretation_of(action: Action[Any]) -> AnyInterpretation:
 def describe(action: Action[Any]) -> str:
     """An action in words. An event's message appears, since it is public anyway; other values do not."""
     return _TABLE[type(action)].describe(action)
-
-
-def written(action: Action[Any], answer: Any) -> Iterable[Written]:
-    """The writes of an action that the server accepted."""
-    return () if isinstance(answer, BaseException) else _TABLE[type(action)].written(action, answer)
 
 
 def doubt_of(action: Write[Any]) -> Doubt:

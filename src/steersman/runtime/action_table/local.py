@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
 from steersman.api.errors import ApiError
@@ -29,6 +28,7 @@ from steersman.intent.actions import (
 from steersman.intent.metrics import DropSeries, Elapsed, Measure
 from steersman.runtime.action_table.interpretation import (
     JOIN,
+    AnyInterpretation,
     Environment,
     InstantInterpretation,
     Interpretation,
@@ -213,20 +213,26 @@ class BatchInterpretation(Interpretation[Batch[Any]]):
         except StopIteration as stop:
             return cast("list[Outcome[T]]", stop.value)
 
-    def written(self, action: Batch[Any], answer: list[Outcome[Any]]) -> Iterator[Written]:
+    def written(self, action: Batch[Any], answer: list[Outcome[Any]]) -> list[Written]:
+        made: list[Written] = []
         for one, outcome in zip(action.actions, answer, strict=True):
             if isinstance(outcome, Done):
-                yield from interpretation_of(one).written(one, outcome.value)
+                made += interpretation_of(one).written(one, outcome.value)
+        return made
 
     def describe(self, action: Batch[Any]) -> str:
         if len(action.actions) == 1:
             return describe(action.actions[0])
-        tally: dict[tuple[str, str, str], int] = {}
+        # Hundreds of actions are mostly alike, so words are looked up once for each sort.
+        sorts: dict[tuple[AnyInterpretation, Kind[Any] | None], int] = {}
         for one in action.actions:
             interpretation = interpretation_of(one)
-            kind, verb = interpretation.kind(one), interpretation.verb
+            sort = (interpretation, interpretation.kind(one))
+            sorts[sort] = sorts.get(sort, 0) + 1
+        tally: dict[tuple[str, str, str], int] = {}
+        for (interpretation, kind), n in sorts.items():
             names = (kind.name.lower(), kind.plural) if kind is not None else ("action", "actions")
-            tally[verb, *names] = tally.get((verb, *names), 0) + 1
+            tally[interpretation.verb, *names] = tally.get((interpretation.verb, *names), 0) + n
         if len(tally) > SHOWN:
             counts: dict[str, list[int]] = {}
             for (verb, _, _), n in tally.items():

@@ -13,6 +13,7 @@ from steersman.intent.actions import Address
 
 LONGEST = 160
 """Characters of a message that a trace shows."""
+_WITH_KEY = (Object, Address)
 SHOWN = 4
 """How many causes, fields or counts are listed before the rest is only counted."""
 
@@ -43,7 +44,7 @@ def name_target(target: Any) -> str:
 
 def key_of(target: Any) -> Key:
     """The namespace and name of an object, a document or an address."""
-    if isinstance(target, Object | Address):
+    if isinstance(target, _WITH_KEY):
         return target.key
     meta = field_of(target, "metadata")
     return Key(field_of(meta, "namespace") or "", field_of(meta, "name") or "")

@@ -97,7 +97,7 @@ class CreateInterpretation(WriteInterpretation[Create[Any]]):
 
     def written(self, action: Create[Any], answer: Any) -> Iterable[Written]:
         key, version = identity_of(answer)
-        yield Written("create", action.kind, "", key, version)
+        return (Written("create", action.kind, "", key, version),)
 
     def simulate(self, server: SimulatedServer, action: Create[T]) -> T:
         return server.create(action.kind, action.namespace, action.body)
@@ -160,9 +160,12 @@ class UpdateStatusInterpretation(Targeted):
         return f"update {name_target(action.target)} status{in_parentheses(changes)}"
 
     def written(self, action: UpdateStatus[Any], answer: Any) -> Iterable[Written]:
-        # A status that is equal already is not sent.
-        if answer is not action.target:
+        if not self.skipped(action, answer):
             yield Written("update", kind_of(action.target), "status", *identity_of(answer))
+
+    def skipped(self, action: UpdateStatus[Any], answer: Any) -> bool:
+        # A status that is equal already is not sent.
+        return answer is action.target
 
     def simulate(self, server: SimulatedServer, action: UpdateStatus[Any]) -> Any:
         meta = action.target.metadata

@@ -65,6 +65,7 @@ def _api_resource(row: generated.Resource) -> ApiResource:
         row.namespaced,
         row.verbs,
         tuple(subresource.name for subresource in row.subresources),
+        row.short_names,
     )
 
 
