@@ -86,8 +86,8 @@ export function clockPanel(store, element) {
     setText(time, `${clockTime(now)} UTC`);
     time.dateTime = new Date(now).toISOString();
     const due = store.clock?.next;
-    // At high speed the time until the next thing changes too fast to be read.
-    setText(next, due ? `in ${duration(Math.max(0, Math.ceil((Date.parse(due.at) - now) / 1000)))}` : "nothing due");
+    const left = due ? Math.ceil((Date.parse(due.at) - now) / 1000) : 0;
+    setText(next, !due ? "nothing due" : left > 0 ? `in ${duration(left)}` : "due now");
   }
 
   setInterval(tick, 250);

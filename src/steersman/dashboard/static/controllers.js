@@ -106,7 +106,7 @@ function newRow(first) {
       setText(queue, ready + working + waiting ? [[ready, "ready"], [working, "in work"], [waiting, "waiting"]].filter(([number]) => number).map(([number, word]) => `${count(number)} ${word}`).join(", ") + (ready && oldestSeconds >= 1 ? `; oldest ${latency(oldestSeconds)}` : "") : "empty");
       setText(rate, minute.perSecond ? String(+minute.perSecond.toPrecision(3)) : "0");
       const top = Math.max(...points, 0.1);
-      line.setAttribute("points", points.map((value, at) => `${60 - points.length + at + 1},${(17 - (value / top) * 15).toFixed(1)}`).join(" "));
+      line.setAttribute("points", points.map((value, at) => `${((at * 60) / Math.max(1, points.length - 1)).toFixed(1)},${(17 - (value / top) * 15).toFixed(1)}`).join(" "));
       const active = minute.perSecond > 0;
       setText(took, active ? `${latency(minute.took.p50)} / ${latency(minute.took.p99)}` : "–");
       setText(waited, active ? `${latency(minute.waited.p50)} / ${latency(minute.waited.p99)}` : "–");

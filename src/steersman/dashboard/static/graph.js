@@ -2,11 +2,12 @@
 
 import { address, count, h, named, plural, s, STATES } from "./dom.js";
 
-const WIDTH = 208;
+const WIDTH = 216;
 const HEIGHT = 52;
 const COLUMN_GAP = 64;
 const ROW_GAP = 14;
 const MARGIN = 10;
+const INDENT = 24; // of an outline
 /** Siblings of one kind that are drawn; the others are one box. */
 const SIBLINGS = 8;
 const SEVERITY = ["bad", "waits", "gone", "ok", "done"];
@@ -35,6 +36,31 @@ export function layout({ nodes, edges }) {
     edges: folded.edges.map((edge) => ({ ...edge, start: boxes.get(edge.from), end: boxes.get(edge.to) })),
     width: Math.max(0, layers.length * (WIDTH + COLUMN_GAP) - COLUMN_GAP) + 2 * MARGIN,
     height: height + 2 * MARGIN,
+  };
+}
+
+/** The same for narrow screens: an indented list, with the edge by which each box is reached first. */
+export function outline({ nodes, edges }) {
+  const folded = fold(nodes, edges);
+  const pointed = new Set(folded.edges.map((edge) => edge.to));
+  const boxes = new Map();
+  const followed = [];
+  const visit = (node, depth) => {
+    boxes.set(node.id, { ...node, x: MARGIN + depth * INDENT, y: MARGIN + boxes.size * (HEIGHT + ROW_GAP) });
+    for (const edge of folded.edges) {
+      if (edge.from !== node.id || boxes.has(edge.to)) continue;
+      followed.push(edge);
+      visit(folded.nodes.find((each) => each.id === edge.to), depth + 1);
+    }
+  };
+  for (const node of folded.nodes) if (!pointed.has(node.id)) visit(node, 0);
+  for (const node of folded.nodes) if (!boxes.has(node.id)) visit(node, 0);
+  const placed = [...boxes.values()];
+  return {
+    boxes: placed,
+    edges: followed.map((edge) => ({ ...edge, start: boxes.get(edge.from), end: boxes.get(edge.to), elbow: true })),
+    width: Math.max(0, ...placed.map((box) => box.x)) + WIDTH + MARGIN,
+    height: placed.length * (HEIGHT + ROW_GAP) - ROW_GAP + 2 * MARGIN,
   };
 }
 
@@ -109,7 +135,8 @@ function arrange(layers, edges) {
           return [node.id, near.length ? near.reduce((sum, id) => sum + places.get(id), 0) / near.length : places.get(node.id)];
         }),
       );
-      layer.sort((one, other) => weight.get(one.id) - weight.get(other.id));
+      // The box for the others stands behind those that are drawn.
+      layer.sort((one, other) => !!one.members - !!other.members || weight.get(one.id) - weight.get(other.id));
       layer.forEach((node, row) => places.set(node.id, row / layer.length));
     }
   }
@@ -117,9 +144,9 @@ function arrange(layers, edges) {
 
 /** The picture; `current` is the uid of the object that the page is about. */
 export function picture(graph, current) {
-  const plan = layout(graph);
+  const plan = (matchMedia("(max-width: 640px)").matches ? outline : layout)(graph);
   const relations = [...new Set(plan.edges.map((edge) => edge.relation))];
-  const label = `${plural(graph.nodes.length, "object")}: ${graph.nodes.slice(0, 12).map((each) => `${named(each)} ${each.status}`).join("; ")}`;
+  const label = plural(graph.nodes.length, "object");
   return h(
     "figure",
     { class: "graph" },
@@ -139,7 +166,8 @@ export function picture(graph, current) {
 
 const edgeClass = (relation) => `edge ${{ owns: "edge-owns", "runs on": "edge-runs" }[relation] ?? "edge-uses"}`;
 
-function edgePath({ start, end, relation }) {
+function edgePath({ start, end, relation, elbow }) {
+  if (elbow) return s("path", { class: edgeClass(relation), d: `M${start.x + INDENT / 2},${start.y + HEIGHT} V${end.y + HEIGHT / 2} H${end.x}` }, s("title", {}, relation));
   const forward = end.x > start.x;
   const from = [start.x + (forward ? WIDTH : WIDTH / 2), start.y + (forward ? HEIGHT / 2 : HEIGHT)];
   const to = [end.x + (forward ? 0 : WIDTH / 2), end.y + (forward ? HEIGHT / 2 : HEIGHT)];
@@ -154,18 +182,19 @@ function drawnBox(box, current) {
   const status = group ? groupStatus(group) : box.status;
   const title = group ? `${plural(group.length, `more ${box.kind}`)}: ${status}` : `${named(box)}: ${status}`;
   const state = box.state in STATES ? box.state : "waits";
+  // The title is what a screen reader says and a pointer shows: the texts may be shortened.
   const content = [
     s("title", {}, title),
     s("rect", { class: `box edge-${state}`, width: WIDTH, height: HEIGHT, rx: 7 }),
     s("rect", { class: `stripe fill-${state}`, width: 5, height: HEIGHT - 14, x: 7, y: 7, rx: 2.5 }),
-    s("text", { class: "box-kind", x: 20, y: 19 }, group ? "and" : box.kind),
-    s("text", { class: "box-status", x: WIDTH - 28, y: 19, "text-anchor": "end" }, shorten(status ?? "", 22 - (group ? 3 : box.kind.length * 0.62))),
+    s("text", { class: "box-kind", "aria-hidden": "true", x: 20, y: 19 }, group ? "and" : box.kind),
+    s("text", { class: "box-status", "aria-hidden": "true", x: WIDTH - 28, y: 19, "text-anchor": "end" }, shorten(status ?? "", 24 - (group ? 3 : box.kind.length))),
     s("svg", { class: `icon state-${state}`, x: WIDTH - 24, y: 8, width: 14, height: 14, "aria-hidden": "true" }, s("use", { href: `#i-${state}` })),
-    s("text", { class: "box-name", x: 20, y: 40 }, group ? plural(group.length, `more ${box.kind}`) : shorten(box.name, 26)),
+    s("text", { class: "box-name", "aria-hidden": "true", x: 20, y: 40 }, group ? plural(group.length, `more ${box.kind}`) : shorten(box.name, 24)),
   ];
   const place = { transform: `translate(${box.x} ${box.y})`, class: `node-box${box.id === current ? " current" : ""}` };
   if (group || !box.kind) return s("g", place, content);
-  return s("a", { ...place, href: address(box), "aria-label": title, "aria-current": box.id === current ? "page" : null, "data-key": `graph ${box.id}` }, content);
+  return s("a", { ...place, href: address(box), "aria-current": box.id === current ? "page" : null, "data-key": `graph ${box.id}` }, content);
 }
 
 function groupStatus(members) {

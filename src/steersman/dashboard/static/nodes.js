@@ -151,7 +151,7 @@ function nodeCard(name, store) {
       element.className = `panel node edge-${node.state}`;
       head.replaceChildren(
         h("h2", {}, mark(node.state), h("a", { href: address(node) }, breakable(name))),
-        h("span", { class: "status" }, node.status, node.cordoned ? ", cordoned" : ""),
+        h("span", { class: "status" }, node.status),
       );
       setText(taints, node.taints?.length ? `Taints: ${node.taints.join(", ")}` : "");
       const offered = !node.simulated ? [] : typeof node.failed === "boolean" ? [node.failed ? "recover" : "fail"] : ["fail", "recover"];

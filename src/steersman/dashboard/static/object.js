@@ -24,8 +24,7 @@ export function object({ store, route, refused }) {
     section("why", "Why", parts.why),
     section("graph", "Owners and dependants", parts.graph),
     section("timeline", "Timeline", parts.timeline),
-    section("conditions", "Conditions", parts.conditions),
-    section("events", "Events", parts.events),
+    h("div", { class: "beside" }, section("conditions", "Conditions", parts.conditions), section("events", "Events", parts.events)),
     folding("text", "The page of steersman why", parts.text),
     folding("yaml", "YAML", parts.yaml, h("p", { class: "buttons" }, copy, copied)),
   );

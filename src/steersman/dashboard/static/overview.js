@@ -34,8 +34,8 @@ export function overview({ store, route, replaceRoute }) {
     "div",
     { class: "overview" },
     h("h1", { tabindex: "-1" }, "Overview"),
-    counts,
     h("section", { "aria-labelledby": "not-converged", class: "panel" }, h("h2", { id: "not-converged" }, "Not converged"), problems, unread),
+    counts,
     h(
       "section",
       { "aria-labelledby": "workloads", class: "panel" },
@@ -228,7 +228,9 @@ function showTally(list, name, tally, link) {
     const part = group.querySelector(`[data-state="${state}"]`);
     part.hidden = !number;
     setText(part.querySelector("b"), count(number));
-    group.querySelector(`.fill-${state}`).style.setProperty("flex-grow", number);
+    const fill = group.querySelector(`.fill-${state}`);
+    fill.hidden = !number;
+    fill.style.setProperty("flex-grow", number);
   }
 }
 
@@ -242,11 +244,18 @@ function problemItem(problem, ages) {
     h("a", { href: address(problem) }, breakable(named(problem))),
     age,
     h("p", {}, problem.cause),
+    problem.next || problem.remedy ? h("p", { class: "muted" }, [problem.next && `Next: ${problem.next}.`, problem.remedy && `To do: ${problem.remedy}.`].filter(Boolean).join(" ")) : null,
   );
 }
 
 function byName(one, other) {
   return one.namespace < other.namespace ? -1 : one.namespace > other.namespace ? 1 : one.name < other.name ? -1 : one.name > other.name ? 1 : one.kind < other.kind ? -1 : 1;
+}
+
+/** The status without what the columns beside it say. */
+function statusWords({ status, ready, wanted, state }) {
+  const counted = `${ready}/${wanted} ready`;
+  return (status.startsWith(counted) ? status.slice(counted.length).replace(/^, /, "") : status) || STATES[state] || "";
 }
 
 /** A row of the table. Only what differs from what it shows is touched. */
@@ -280,7 +289,7 @@ function newRow(first) {
       setText(ready, counted ? `${count(each.ready ?? 0)}/${count(each.wanted)}` : "");
       const share = counted && each.wanted > 0 ? Math.min(1, (each.ready ?? 0) / each.wanted) : counted ? 1 : 0;
       fill.style.setProperty("width", `${Math.round(share * 100)}%`);
-      setText(cells.status, each.status);
+      setText(cells.status, statusWords(each));
       shown = each;
     },
   };
