@@ -43,11 +43,10 @@ export function clockPanel(store, element) {
 
   async function send(change) {
     try {
-      const before = store.now();
       const clock = await post("clock", change);
       store.setClock(clock);
       setText(problem, "");
-      if (change.jump) announce(`Jumped ahead ${duration((store.now() - before) / 1000)}`);
+      if (change.jump) announce("Jumped ahead to the next thing that happens");
       else announce(clock?.paused ? "The clock is paused" : `The clock runs at ${words(clock?.speed ?? 1)}`);
     } catch (error) {
       setText(problem, error.message);

@@ -160,7 +160,7 @@ export function picture(graph, current) {
         plan.boxes.map((box) => drawnBox(box, current)),
       ),
     ),
-    relations.length ? h("figcaption", { class: "legend muted" }, relations.map((each) => h("span", {}, s("svg", { class: "line", viewBox: "0 0 30 8", "aria-hidden": "true" }, s("path", { class: edgeClass(each), d: "M0 4h30" })), each))) : null,
+    relations.length || graph.leftOut ? h("figcaption", { class: "legend muted" }, relations.map((each) => h("span", {}, s("svg", { class: "line", viewBox: "0 0 30 8", "aria-hidden": "true" }, s("path", { class: edgeClass(each), d: "M0 4h30" })), each)), graph.leftOut ? h("span", {}, `${plural(graph.leftOut, "more object")} not drawn`) : null) : null,
   );
 }
 

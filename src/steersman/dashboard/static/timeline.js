@@ -11,8 +11,8 @@ export function timeline(entries, now, state, redraw) {
   state.limit ??= SHOWN;
   const present = Object.keys(KINDS).filter((kind) => entries.some((each) => each.kind === kind));
   const wanted = entries.filter((each) => !state.without.has(each.kind));
-  const rounds = new Set(wanted.map((each) => each.round).filter((round) => round !== null && round !== undefined));
-  const groups = grouped(wanted.toReversed());
+  const rounds = new Set(wanted.filter(isRound).map((each) => each.round));
+  const groups = grouped(wanted);
   const toggles = h(
     "div",
     { class: "toggles", role: "group", "aria-label": "Kinds of entries" },
@@ -37,25 +37,28 @@ export function timeline(entries, now, state, redraw) {
 
 const dot = (kind) => h("span", { class: `dot dot-${kind}`, "aria-hidden": "true" });
 
-/** Entries next to each other that belong to one round of one controller stand together. */
+const isRound = (entry) => entry.round !== null && entry.round !== undefined;
+
+/** Entries of one round stand together; the round that ended last comes first. */
 function grouped(entries) {
-  const groups = [];
-  for (const each of entries) {
-    const last = groups.at(-1)?.[0];
-    const same = last && each.round !== null && each.round !== undefined && last.round === each.round && last.who === each.who;
-    if (same) groups.at(-1).push(each);
-    else groups.push([each]);
-  }
+  const groups = new Map();
+  entries.forEach((each, at) => {
+    const key = isRound(each) ? each.round : `entry ${at}`;
+    const group = groups.get(key) ?? [];
+    group.push(each);
+    // In the order of their last entries.
+    groups.delete(key);
+    groups.set(key, group);
+  });
   // Within a round: the cause first, then what was written, then how it ended.
-  const order = ["cause", "write", "decision", "event", "condition"];
-  for (const group of groups) group.sort((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind));
-  return groups;
+  const order = ["cause", "write", "decision"];
+  return [...groups.values()].reverse().map((group) => group.sort((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind)));
 }
 
 function roundItem(group, now, rounds) {
   const [first] = group;
-  const numbered = first.round !== null && first.round !== undefined;
-  const caused = [...new Set(group.flatMap((each) => each.caused ?? []))];
+  const numbered = isRound(first);
+  const caused = [...new Set(group.flatMap((each) => each.caused ?? []))].filter((round) => round !== first.round);
   return h(
     "li",
     { class: "round", id: numbered ? `round-${first.round}` : null, tabindex: numbered ? "-1" : null },
