@@ -178,7 +178,7 @@ class Snapshot:
             place = Ref(about.get("kind", ""), about.get("namespace", ""), about.get("name", ""))
             found.setdefault(place, []).append(event)
         for events in found.values():
-            events.sort(key=_event_time, reverse=True)
+            events.sort(key=event_time, reverse=True)
         return found
 
     def events(self, document: Document, *reasons: str) -> list[Document]:
@@ -202,7 +202,8 @@ def selects(document: Document, other: Document) -> bool:
         return False
 
 
-def _event_time(event: Document) -> str:
+def event_time(event: Document) -> str:
+    """The time of an event as text, the last one of a series; empty if it has none."""
     meta = event.get("metadata", {})
     series = event.get("series") or {}
     times = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -26,6 +27,8 @@ from steersman.cloud.local import LocalProvider
 from steersman.http.limits import Limits
 from steersman.intent.controller import Controller, Settings
 from steersman.manager.controller_selection import select
+from steersman.manager.dashboard import MANAGER as DASHBOARD_USER
+from steersman.manager.dashboard import PREFIX, ControlPlane, ControlPlaneSite
 from steersman.manager.embedded_election import EmbeddedElection
 from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import ComponentFailed, Supervisor
@@ -40,6 +43,8 @@ from steersman.server.auth.users import MASTERS, User, authenticated, node_user,
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.calls import WebhookAddresses
+from steersman.server.http.app import ApiServer
+from steersman.server.http.loopback import LoopbackListener
 from steersman.server.local import LocalApi
 from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
@@ -120,6 +125,10 @@ class ControlPlaneOptions:
     keep_kubeconfig: bool = True
     """Whether the kubeconfig stays when the control plane ends."""
     quiet: bool = False
+    ui: bool = True
+    """Whether there is a dashboard."""
+    ui_port: int | None = None
+    """The port on loopback where browsers open the dashboard; 0: any free port; None: over HTTPS only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +139,8 @@ class RunningControlPlane:
     kubeconfig: Path
     server: Server
     controllers: int
+    dashboard: str
+    """The URL of the dashboard, with a token; empty where there is none for browsers."""
     other_manager: str
     """The name of another manager that holds the Lease, so that the controllers wait; empty if there is none."""
     failed: Callable[[], Coroutine[Any, Any, ComponentFailed]]
@@ -167,12 +178,15 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         _create_role(server, KUBELET_VOLUMES, "", "persistentvolumeclaims", "persistentvolumes")
         _bind_kubelets(server, KUBELET_VOLUMES)
         install_storage(server, csi=options.csi)
+    token = secrets.token_urlsafe(32) if options.ui_port is not None else ""
+    viewer = User(DASHBOARD_USER, groups=(MASTERS,))
     try:
         api_server = await boot.serve(
             server,
             authorizer,
             host=options.host,
             port=options.port,
+            tokens={token: viewer} if token else None,
             durable=durable,
             limits=Limits(connections=options.max_connections),
             max_watches=options.max_watches,
@@ -200,6 +214,15 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     ready = asyncio.Event()
     rounds = TraceView(tracing.trace, clock)
     api_server.state.documents = {PATH: rounds.answer}
+    dashboard = ""
+    if options.ui:
+        plane = ControlPlane(clock, rounds, simulated=options.nodes > 0)
+        api_server.state.site = site = ControlPlaneSite(plane, server, authorizer, rounds)
+        stack.push_async_callback(site.close)
+        if options.ui_port is not None:
+            listener = await _open_to_browsers(api_server, options.ui_port)
+            stack.push_async_callback(listener.close)
+            dashboard = f"http://127.0.0.1:{listener.port}{PREFIX}/#token={token}"
     others: list[str] = []
     if loops:
 
@@ -256,7 +279,19 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             supervisor.start(DeviceDriver(api, clock, names, options.dra).run(), "the devices")
     await supervisor.wait_for(ready)
     other = others[-1] if others else ""
-    return RunningControlPlane(api_server.url, path, server, len(loops), other, supervisor.failed)
+    return RunningControlPlane(api_server.url, path, server, len(loops), dashboard, other, supervisor.failed)
+
+
+async def _open_to_browsers(api_server: ApiServer, port: int) -> LoopbackListener:
+    """Serve the dashboard over plain HTTP on loopback, too: no browser trusts the authority of this control plane."""
+    listener = LoopbackListener(api_server.handle, PREFIX)
+    try:
+        await listener.open(port)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}; pass another --ui-port, or --no-ui"
+        ) from None
+    return listener
 
 
 def _remove(path: Path, text: bytes) -> None:

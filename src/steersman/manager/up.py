@@ -57,6 +57,8 @@ def options(given: Given) -> ControlPlaneOptions:
         raise UsageError(f"--speed must be more than 0, but got {values['speed']:g}")
     if not 0 <= values["port"] < 65536:
         raise UsageError(f"--port must be from 0 to 65535, but got {values['port']}")
+    if not 0 <= values["ui-port"] < 65536:
+        raise UsageError(f"--ui-port must be from 0 to 65535, but got {values['ui-port']}")
     if values["max-watches"] < 1:
         raise UsageError(f"--max-watches must be at least 1, but got {values['max-watches']}")
     if values["max-connections"] <= values["max-watches"]:
@@ -89,6 +91,9 @@ def options(given: Given) -> ControlPlaneOptions:
         pod_logs=Path(values["pod-logs"]) if values["pod-logs"] else None,
         keep_kubeconfig=bool(values["kubeconfig"]),
         quiet=values["quiet"],
+        ui=not values["no-ui"],
+        # Without a greeting there is no way to learn the token.
+        ui_port=None if values["no-ui"] or values["quiet"] or given.command else values["ui-port"],
     )
 
 
@@ -154,6 +159,8 @@ def _greeting(options: ControlPlaneOptions, running: RunningControlPlane, took: 
         yield f"  warning: {warning}"
     yield f"  export KUBECONFIG={running.kubeconfig}"
     yield "  kubectl get nodes            (Ctrl-C here stops the control plane)"
+    if running.dashboard:
+        yield f"  dashboard: {running.dashboard}"
 
 
 def warnings(options: ControlPlaneOptions) -> Iterator[str]:

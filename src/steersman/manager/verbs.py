@@ -73,6 +73,13 @@ UP = Verb(
             "Address to listen on. With anything but loopback, other machines can connect.",
         ),
         flag("port", INT, 6443, "Port to listen on; 0 picks a free one."),
+        flag(
+            "ui-port",
+            INT,
+            0,
+            "Port on 127.0.0.1 where browsers open the dashboard, over plain HTTP; 0 picks a free one. The URL is printed.",
+        ),
+        flag("no-ui", BOOL, False, "Serve no dashboard, neither there nor at /ui of the API server."),
         flag("data-dir", DIRECTORY, "", "Directory to store all objects in. By default in memory only."),
         flag("nodes", INT, 3, "Number of simulated nodes. With 0 there is no scheduler either."),
         flag(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from steersman.api.errors import ApiError, NotFound, ServerError
+from steersman.api.errors import ApiError, NotFound, ServerError, Unauthorized
 from steersman.http.client_certs import ClientCertContexts, PeerCertificates, secured
 from steersman.http.connection import HttpServer
 from steersman.http.head import MalformedRequest, http_date
@@ -27,7 +27,7 @@ from steersman.server.auth.users import ANONYMOUS, User, node_identity
 from steersman.server.codec.convert import CODECS
 from steersman.server.codec.negotiation import is_supported
 from steersman.server.http import request_body
-from steersman.server.http.context import AppState, Context, served_verbs
+from steersman.server.http.context import AppState, Context, Site, served_verbs
 from steersman.server.http.discovery_cache import DiscoveryCache
 from steersman.server.http.handlers import (
     handle_get,
@@ -124,7 +124,7 @@ class ApiServer:
         # The machine's time, not the cluster's, which may be ahead: clients compute the age of cached responses
         # from it.
         state.server.store.commit_hooks.append(self._follow_api_services)
-        self._http = HttpServer(self._handle, lambda: http_date(datetime.now(UTC)), limits)
+        self._http = HttpServer(self.handle, lambda: http_date(datetime.now(UTC)), limits)
         self._listener: asyncio.Server | None = None
 
     @property
@@ -193,8 +193,12 @@ class ApiServer:
 
     # -- one request --------------------------------------------------------------------------
 
-    async def _handle(self, http: HttpRequest) -> HttpResponse | StreamingResponse:
+    async def handle(self, http: HttpRequest) -> HttpResponse | StreamingResponse:
+        """Answers a request."""
         path, query = parse_target(http.raw_path)
+        site = self._site(path)
+        if site is not None and (public := site.public(http.method, path)) is not None:
+            return self._reply(http, public, [])
         try:
             info = request_info(http.method, path, query)
         except UnknownRequest as error:
@@ -205,6 +209,9 @@ class ApiServer:
             try:
                 user = self._authorize(http, info, query, user)
             except ApiError as error:
+                if site is not None and user.name == ANONYMOUS.name:
+                    # A browser asks its user for a credential then.
+                    raise Unauthorized("Unauthorized", reason="Unauthorized") from error
                 return self._reply(http, self._counted(info, denied_response(error)), [])
             ctx = Context(self.state, http, info, query, user, warnings)
             response = await self._route(ctx)
@@ -224,6 +231,11 @@ class ApiServer:
         if isinstance(response, StreamingResponse):
             return response
         return self._reply(http, response, ctx.warnings if ctx is not None else [])
+
+    def _site(self, path: str) -> Site | None:
+        """The site that serves a path, if there is one."""
+        site = self.state.site
+        return site if site is not None and f"{path}/".startswith(f"{site.prefix}/") else None
 
     def _reply(self, http: HttpRequest, response: Response, warnings: list[str]) -> HttpResponse:
         if response.status >= 400 and (accept := http.headers.get("Accept", "")):
@@ -312,7 +324,8 @@ class ApiServer:
         if not info.routed:
             return not_found()
         if not info.resource:
-            return handle_nonresource(ctx)
+            site = self._site(info.path)
+            return handle_nonresource(ctx) if site is None else await site.answer(ctx)
         gate = ctx.server.store.write_gate
         if gate is not None:
             # State that a failed disk does not have must not be shown: it will be gone after a restart.
