@@ -113,7 +113,7 @@ def problem_of(entry: LiveObject, document: Document, told: Explanation) -> Prob
         name=summary.name,
         cause=told.first,
         since=since(document),
-        state=BAD if summary.state == BAD or blocked else WAITS,
+        state="bad" if summary.state == BAD or blocked else "waits",
         remedy=first.remedy if first is not None else "",
         next=first.next if first is not None else "",
     )

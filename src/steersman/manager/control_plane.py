@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,10 +27,11 @@ from steersman.cloud.local import LocalProvider
 from steersman.http.limits import Limits
 from steersman.intent.controller import Controller, Settings
 from steersman.manager.controller_selection import select
-from steersman.manager.dashboard import MANAGER as DASHBOARD_USER
-from steersman.manager.dashboard import PREFIX, ControlPlane, ControlPlaneSite
+from steersman.manager.dashboard import PREFIX
 from steersman.manager.embedded_election import EmbeddedElection
 from steersman.manager.flags import UsageError
+from steersman.manager.plane_dashboard import USER as DASHBOARD_USER
+from steersman.manager.plane_dashboard import ControlPlane, ControlPlaneSite
 from steersman.manager.supervisor import ComponentFailed, Supervisor
 from steersman.manager.tracing import make_tracing
 from steersman.runtime.controller_group import ControllerGroup
@@ -52,9 +53,11 @@ from steersman.sim import metrics
 from steersman.sim.dynamicresources import DRIVER, Devices
 from steersman.sim.kubelet import Kubelets, KubeletSettings, pod_addresses
 from steersman.sim.kubelet.kubelet_endpoint import KubeletEndpoint
+from steersman.sim.scaled_clock import ScaledLoop
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
+from steersman.sim.time_control import TimeControl
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
 
 TAINT_REMOVER = "node-lifecycle-controller"
@@ -104,7 +107,8 @@ class ControlPlaneOptions:
     data_dir: Path | None
     nodes: int
     controllers: bool
-    speed: float
+    speed: float | None
+    """The speed of the cluster's clock, which can be changed while it runs; None: the machine's time, and a faster event loop."""
     verbosity: int
     max_connections: int
     max_watches: int
@@ -163,6 +167,7 @@ async def run_control_plane(options: ControlPlaneOptions, clock: Clock) -> Async
 
 async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack) -> RunningControlPlane:
     supervisor = Supervisor()
+    loop = asyncio.get_running_loop()
     server, boot, durable, manager = _server(options, clock, stack, supervisor)
     server.registry.enable(gate for gate, on in options.gates.items() if on)
     server.webhook_addresses = WebhookAddresses(options.webhook_addresses)
@@ -215,14 +220,19 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     rounds = TraceView(tracing.trace, clock)
     api_server.state.documents = {PATH: rounds.answer}
     dashboard = ""
+    kubelets: Kubelets | None = None
     if options.ui:
         plane = ControlPlane(clock, rounds, simulated=options.nodes > 0)
         api_server.state.site = site = ControlPlaneSite(plane, server, authorizer, rounds)
-        stack.push_async_callback(site.close)
         if options.ui_port is not None:
             listener = await _open_to_browsers(api_server, options.ui_port)
             stack.push_async_callback(listener.close)
             dashboard = f"http://127.0.0.1:{listener.port}{PREFIX}/#token={token}"
+        stack.push_async_callback(site.close)
+        if isinstance(loop, ScaledLoop):
+            plane.time = time = TimeControl(loop, clock, server.store, lambda: _wake_ups(rounds, kubelets))
+            site.sleep = loop.sleep_in_real_time
+            stack.callback(time.release)
     others: list[str] = []
     if loops:
 
@@ -240,7 +250,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             clock,
             make,
             identity=manager,
-            speed=options.speed,
+            loop=loop if isinstance(loop, ScaledLoop) else None,
             on_other=other_leads,
         )
         supervisor.start(election.run(ready.set), "the controllers")
@@ -280,6 +290,15 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     await supervisor.wait_for(ready)
     other = others[-1] if others else ""
     return RunningControlPlane(api_server.url, path, server, len(loops), dashboard, other, supervisor.failed)
+
+
+def _wake_ups(rounds: TraceView, kubelets: Kubelets | None) -> Iterator[float | None]:
+    """When the components act again even if nothing changes."""
+    for group in rounds.groups:
+        for runner in group.runners:
+            yield runner.queue.next_due()
+    if kubelets is not None:
+        yield kubelets.next_wake()
 
 
 async def _open_to_browsers(api_server: ApiServer, port: int) -> LoopbackListener:

@@ -110,7 +110,13 @@ UP = Verb(
         ),
         flag("no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers."),
         flag("no-scheduler", BOOL, False, "Run without a scheduler: another one binds the pods."),
-        flag("speed", FLOAT, 1.0, "Speed of the cluster's clock as a multiple of real time."),
+        flag(
+            "speed",
+            FLOAT,
+            1.0,
+            "Speed of the cluster's clock as a multiple of real time. If given, also as 1, the dashboard can change it, pause, and jump "
+            "ahead to the next thing that happens.",
+        ),
         flag(
             "max-connections",
             INT,
@@ -143,6 +149,7 @@ UP = Verb(
     examples=(
         Example("steersman up", "until Ctrl-C; kubectl uses the kubeconfig that it names"),
         Example("steersman up --data-dir=data --nodes=10", "keep all objects, with more nodes"),
+        Example("steersman up --speed=60", "an hour in a minute; the dashboard changes the speed"),
         Example("steersman up --allow-exec", "kubectl exec and port-forward reach this machine"),
         Example(
             "steersman up --port=0 -- pytest", "run a command with KUBECONFIG set; its exit code is ours"

@@ -350,6 +350,10 @@ class Kubelets:
         if self._heap[0][1] == self._set:
             self._set_timer()
 
+    def next_wake(self) -> float | None:
+        """When a kubelet acts on a pod again even if nothing changes, on the clock's ``monotonic``; None if none does."""
+        return self._heap[0][0] if self._heap else None
+
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
