@@ -38,7 +38,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--force-color-profile=srgb",
 )
-PATIENCE = 60
+PATIENCE = 30
 """Seconds for anything that a page does: machines of CI are slow."""
 
 
@@ -113,8 +113,10 @@ class Browser:
         return str(self.script("return document.querySelector(arguments[0]).innerText", selector))
 
     def click(self, selector: str) -> None:
-        """Click the first element of a CSS selector as a person does."""
-        self._call(f"element/{self._element(selector)}/click", {})
+        """Click the first element of a CSS selector as a person does, who scrolls to it first."""
+        element = self._element(selector)
+        self.script("arguments[0].scrollIntoView({block: 'center'})", {ELEMENT: element})
+        self._call(f"element/{element}/click", {})
 
     def type(self, selector: str, text: str) -> None:
         """Type into the first element of a CSS selector."""

@@ -177,7 +177,21 @@ function prepareTheme() {
   label();
 }
 
+/** A page in the browser's history, or in a tab that is not looked at, needs no stream. */
+function followWhileShown() {
+  const HIDDEN = 60000; // milliseconds
+  let timer = 0;
+  addEventListener("pagehide", () => store.suspend());
+  addEventListener("pageshow", () => store.resume());
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(() => store.suspend(), HIDDEN);
+    else store.resume();
+  });
+}
+
 prepareTheme();
+followWhileShown();
 takeToken();
 addEventListener("hashchange", () => open());
 document.querySelector(".skip").addEventListener("click", (event) => {

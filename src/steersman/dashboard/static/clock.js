@@ -21,7 +21,7 @@ export function clockPanel(store, element) {
   const speed = h("output", { for: "speed", class: "speed" });
   const jump = h(
     "button",
-    { type: "button", class: "quiet", id: "jump", on: { click: () => send({ jump: "next" }) } },
+    { type: "button", class: "quiet", id: "jump", title: "Jump ahead to the next thing that happens", on: { click: () => send({ jump: "next" }) } },
     icon("next"),
     h("span", { class: "label" }, "Jump"),
   );
@@ -33,6 +33,7 @@ export function clockPanel(store, element) {
   let timer = 0;
   let wanted = null; // a speed that the plane has not confirmed yet
   let shownPaused = null;
+  let jumping = false;
 
   function choose() {
     wanted = SPEEDS[Number(slider.value)];
@@ -43,6 +44,8 @@ export function clockPanel(store, element) {
 
   async function send(change) {
     try {
+      jumping = Boolean(change.jump);
+      update();
       const clock = await post("clock", change);
       store.setClock(clock);
       setText(problem, "");
@@ -52,6 +55,7 @@ export function clockPanel(store, element) {
       setText(problem, error.message);
     } finally {
       wanted = null;
+      jumping = false;
       update();
     }
   }
@@ -74,8 +78,7 @@ export function clockPanel(store, element) {
         slider.value = String(nearest(clock.speed));
         showSpeed(clock.speed, clock.paused);
       }
-      jump.disabled = !clock.next;
-      jump.title = clock.next ? "Jump ahead to the next thing that happens" : "Nothing is due";
+      jump.disabled = jumping || Boolean(clock.jumping);
     }
     tick();
   }
@@ -86,7 +89,7 @@ export function clockPanel(store, element) {
     time.dateTime = new Date(now).toISOString();
     const due = store.clock?.next;
     const left = due ? Math.ceil((Date.parse(due.at) - now) / 1000) : 0;
-    setText(next, !due ? "nothing due" : left > 0 ? `in ${duration(left)}` : "due now");
+    setText(next, !due ? "" : left > 0 ? `in ${duration(left)}` : "due now");
   }
 
   setInterval(tick, 250);

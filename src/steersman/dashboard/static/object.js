@@ -43,6 +43,7 @@ export function object({ store, route, refused }) {
   let shown = {};
   let related = new Set();
   let document_ = null;
+  let known = false; // whether the stream tells of it
   let stopped = false;
   let reading = null;
   const kept = {}; // what a reader has chosen in the timeline
@@ -78,12 +79,23 @@ export function object({ store, route, refused }) {
     );
   }
 
+  /** Whether the object was there and has been deleted since: then there is nothing to ask for. */
+  function isDeleted() {
+    return document_ !== null && known && !store.find(kind, namespace, name);
+  }
+
   async function read() {
     reading?.abort();
+    if (isDeleted()) {
+      message.hidden = false;
+      message.textContent = `${named(subject)} is gone: it was deleted. This is what it was like.`;
+      return;
+    }
     const mine = (reading = new AbortController());
     try {
       document_ = await get("object", { parameters: { kind, namespace, name }, signal: mine.signal });
       related = new Set([document_.summary.id, ...(document_.graph?.nodes ?? []).map((node) => node.id)]);
+      known = store.objects.has(document_.summary.id);
       if (!stopped) render();
     } catch (error) {
       if (stopped || mine.signal.aborted) return;

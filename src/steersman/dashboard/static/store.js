@@ -25,6 +25,8 @@ export class Store {
   #seen = null;
   #read = { at: performance.now(), cluster: Date.now() };
   #wake = () => {};
+  #stream = null;
+  #suspended = false;
 
   /** The cluster's time in milliseconds: the last that the plane said, moved on at the clock's speed. */
   now() {
@@ -60,7 +62,8 @@ export class Store {
   async follow() {
     let pause = FIRST_RETRY;
     for (;;) {
-      const stop = new AbortController();
+      while (this.#suspended) await this.#until(Infinity);
+      const stop = (this.#stream = new AbortController());
       let timer = setTimeout(() => stop.abort(), SILENCE);
       try {
         this.#seen = new Set();
@@ -83,11 +86,24 @@ export class Store {
         clearTimeout(timer);
         stop.abort();
       }
+      if (this.#suspended) continue;
       const wait = pause * (0.75 + Math.random() / 2);
       this.#connect({ state: "lost", retryAt: Date.now() + wait });
       await this.#until(wait);
       pause = Math.min(pause * 2, LAST_RETRY);
     }
+  }
+
+  /** Give the connection back while the page is not shown: a browser has six to one host, for all its tabs. */
+  suspend() {
+    this.#suspended = true;
+    this.#stream?.abort();
+  }
+
+  resume() {
+    if (!this.#suspended) return;
+    this.#suspended = false;
+    this.#wake();
   }
 
   /** Try again at once. */
