@@ -54,7 +54,8 @@ export function clockPanel(store, element) {
     } catch (error) {
       setText(problem, error.message);
     } finally {
-      wanted = null;
+      // The slider may have been moved on meanwhile.
+      if (change.speed === wanted) wanted = null;
       jumping = false;
       update();
     }
