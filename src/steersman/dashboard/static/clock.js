@@ -90,7 +90,7 @@ export function clockPanel(store, element) {
     time.dateTime = new Date(now).toISOString();
     const due = store.clock?.next;
     const left = due ? Math.ceil((Date.parse(due.at) - now) / 1000) : 0;
-    setText(next, !due ? "" : left > 0 ? `in ${duration(left)}` : "due now");
+    setText(next, left > 0 ? `in ${duration(left)}` : "");
   }
 
   setInterval(tick, 250);

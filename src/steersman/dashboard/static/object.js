@@ -61,7 +61,9 @@ export function object({ store, route, refused }) {
     const now = store.now();
     const wasWell = JSON.parse(shown.why || "null")?.well;
     if (wasWell !== undefined && explanation && wasWell !== explanation.well) announce(`${named(subject)}: ${explanation.first}`);
-    draw("head", summary, headline);
+    // A rollout that waits for what never comes is failing, though its own status does not say so yet.
+    const first = explanation?.well ? null : explanation?.findings?.[0];
+    draw("head", summary.state === "waits" && LEVELS[first?.weight] === "bad" ? { ...summary, state: "bad" } : summary, headline);
     draw("why", explanation && { ...explanation, at: undefined }, reasons);
     draw("graph", graph, (value) => (value?.nodes?.length ? picture(value, summary.id) : h("p", { class: "muted" }, "No owners and no dependants.")));
     renderTimeline();
@@ -172,7 +174,7 @@ function link(ref) {
   return h("a", { href: address(ref), "data-key": `ref ${named(ref)}` }, `${ref.kind} ${ref.name}`);
 }
 
-const LEVELS = { root: "bad", blocked: "bad", waits: "waits", consequence: "waits", note: "done" };
+const LEVELS = { root: "bad", blocked: "bad", waits: "waits", consequence: "waits" };
 
 /** The explanation: what is wanted and what is, then the causes, then what each loop says when asked. */
 function reasons(told) {
@@ -182,7 +184,7 @@ function reasons(told) {
     h("p", { class: "summary" }, told.summary),
     told.well ? h("p", { class: "finding edge-ok" }, mark("ok"), "All is as it should be.") : first ? finding(first) : h("p", { class: "muted" }, "No cause is known."),
     (told.well ? [first, ...others].filter(Boolean) : others).length
-      ? h("details", { open: others.length < 4 }, h("summary", {}, h("h3", {}, "Also")), h("ul", { class: "plain" }, (told.well ? [first, ...others] : others).slice(0, 20).map((each) => h("li", {}, mark(LEVELS[each.weight]), h("span", {}, link(each.subject), each.others?.length ? ` and ${each.others.length} more` : "", `: ${each.cause}.`)))))
+      ? h("details", { open: others.length < 4 }, h("summary", {}, h("h3", {}, "Also")), h("ul", { class: "plain" }, (told.well ? [first, ...others] : others).slice(0, 20).map((each) => h("li", {}, each.weight === "note" ? h("span", { class: "dot dot-condition note", "aria-hidden": "true" }) : mark(LEVELS[each.weight]), h("span", {}, link(each.subject), each.others?.length ? ` and ${each.others.length} more` : "", `: ${each.cause}.`)))))
       : null,
     told.decisions?.length ? [h("h3", {}, "The loops, asked now"), h("ul", { class: "plain loops" }, told.decisions.map((each) => h("li", {}, h("b", {}, each.controller), ` ${each.would?.length ? `would ${each.would.join(", then ")}; ` : ""}${each.verdict}`)))] : null,
     told.unread?.length ? h("p", { class: "muted" }, `Not read, so a cause may be missing: ${told.unread.join("; ")}`) : null,

@@ -10,6 +10,8 @@ export function overview({ store, route, replaceRoute }) {
   const filter = Object.fromEntries(FIELDS.map((field) => [field, route.query.get(field) ?? ""]));
   let limit = ROWS;
   const rows = new Map();
+  let blocked = new Set(); // what waits for something that never comes, by the explanations
+  const stateOf = (each) => (each.state === "waits" && blocked.has(each.id) ? "bad" : each.state);
 
   // -- the elements -----------------------------------------------------------------------------
 
@@ -88,10 +90,10 @@ export function overview({ store, route, replaceRoute }) {
     for (const each of store.objects.values()) {
       if (filter.kind ? each.kind !== filter.kind : !isWorkload(each)) continue;
       if (filter.namespace && each.namespace !== filter.namespace) continue;
-      if (filter.state && each.state !== filter.state) continue;
+      if (filter.state && stateOf(each) !== filter.state) continue;
       if (filter.node && each.node !== filter.node) continue;
       if (words.length) {
-        const text = `${each.kind} ${each.namespace}/${each.name} ${each.status} ${STATES[each.state]} ${each.node}`.toLowerCase();
+        const text = `${each.kind} ${each.namespace}/${each.name} ${each.status} ${STATES[stateOf(each)]} ${each.node}`.toLowerCase();
         if (!words.every((word) => text.includes(word))) continue;
       }
       found.push(each);
@@ -116,7 +118,7 @@ export function overview({ store, route, replaceRoute }) {
       kept.add(each.id);
       let row = rows.get(each.id);
       if (!row) rows.set(each.id, (row = newRow(each)));
-      row.show(each, now);
+      row.show(each, stateOf(each), now);
       if (row.element === place) place = place.nextElementSibling;
       else body.insertBefore(row.element, place);
     }
@@ -144,7 +146,7 @@ export function overview({ store, route, replaceRoute }) {
       if (each.namespace) namespaces.add(each.namespace);
       if (each.kind === "Pod") tally.pods[each.state] += 1;
       if (each.kind === "Node") tally.nodes[each.state] += 1;
-      if (isWorkload(each)) tally.workloads[each.state] += 1;
+      if (isWorkload(each)) tally.workloads[stateOf(each)] += 1;
     }
     showTally(counts, "Workloads", tally.workloads, "#/");
     showTally(counts, "Pods", tally.pods, "#/?kind=Pod");
@@ -161,6 +163,7 @@ export function overview({ store, route, replaceRoute }) {
   function renderProblems() {
     if (store.problems !== shownProblems) {
       shownProblems = store.problems;
+      blocked = new Set(store.problems.filter((each) => each.state === "bad").map((each) => each.id));
       const focused = problems.contains(document.activeElement) ? document.activeElement.hash : "";
       ages.clear();
       problems.replaceChildren(...store.problems.map((each) => problemItem(each, ages)));
@@ -172,14 +175,14 @@ export function overview({ store, route, replaceRoute }) {
   }
 
   const render = throttled(150, () => {
-    renderSummary();
     renderProblems();
+    renderSummary();
     renderRows();
   });
   const unsubscribe = store.subscribe(render);
   const timer = setInterval(render, 1000);
-  renderSummary();
   renderProblems();
+  renderSummary();
   renderRows();
 
   return {
@@ -253,7 +256,7 @@ function byName(one, other) {
 }
 
 /** The status without what the columns beside it say. */
-function statusWords({ status, ready, wanted, state }) {
+function statusWords({ status, ready, wanted }, state) {
   const counted = `${ready}/${wanted} ready`;
   return (status.startsWith(counted) ? status.slice(counted.length).replace(/^, /, "") : status) || STATES[state] || "";
 }
@@ -275,22 +278,24 @@ function newRow(first) {
   cells.ready.append(meter, ready);
   const element = h("tr", {}, Object.values(cells));
   let shown = null;
+  let shownState = "";
   return {
     element,
-    show(each, now) {
+    show(each, state, now) {
       setText(cells.age, since(each.created, now));
-      if (shown === each) return;
-      if (shown?.state !== each.state) {
-        cells.name.replaceChildren(mark(each.state), link);
-        element.className = `row-${each.state}`;
+      if (shown === each && shownState === state) return;
+      if (shownState !== state) {
+        cells.name.replaceChildren(mark(state), link);
+        element.className = `row-${state}`;
       }
       const counted = Number.isFinite(each.wanted);
       meter.hidden = !counted;
       setText(ready, counted ? `${count(each.ready ?? 0)}/${count(each.wanted)}` : "");
       const share = counted && each.wanted > 0 ? Math.min(1, (each.ready ?? 0) / each.wanted) : counted ? 1 : 0;
       fill.style.setProperty("width", `${Math.round(share * 100)}%`);
-      setText(cells.status, statusWords(each));
+      setText(cells.status, statusWords(each, state));
       shown = each;
+      shownState = state;
     },
   };
 }
