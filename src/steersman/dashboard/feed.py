@@ -27,6 +27,8 @@ from steersman.dashboard.kinds import SHOWN, followed
 from steersman.dashboard.live_objects import LiveObject, LiveObjects, LiveSnapshot
 from steersman.dashboard.problems import candidates, find_problems
 from steersman.dashboard.time_slices import TimeSlices
+from steersman.explain.collect import LEASES, MANAGER
+from steersman.explain.model import Document
 from steersman.runtime.reflector import Reflector
 
 log = logging.getLogger(__name__)
@@ -40,7 +42,7 @@ SHARE = 20
 """Looking for problems takes at most one part in this many of the time."""
 TICK = 5.0
 """Seconds between two messages that tell the time."""
-ROUNDS = "/debug/rounds?limit=300&include=rounds,fights"
+ROUNDS = "/debug/rounds?limit=60&include=rounds"
 """The part of the trace that problems are explained with."""
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -192,7 +194,10 @@ class Feed:
         """The kinds whose first list is not there yet."""
         self._checked = False
         """Whether `unread` is known."""
-        self._synced = False
+        self.synced = asyncio.Event()
+        """Set when all kinds that can be listed are known."""
+        self.holders = 0
+        """Requests that look at the objects, besides the viewers."""
         self._changed = asyncio.Event()
         self._problems: bytes = b"[]"
         self._suspects = 0
@@ -201,8 +206,8 @@ class Feed:
 
     @property
     def viewers(self) -> int:
-        """How many viewers there are."""
-        return len(self._mailboxes)
+        """How many viewers there are, and requests that look at the objects."""
+        return len(self._mailboxes) + self.holders
 
     # -- rights -------------------------------------------------------------------------------
 
@@ -270,7 +275,7 @@ class Feed:
         for entry in self.objects.shown():
             mailbox.put(entry.summary.id, "added", entry.encoded)
         self._mailboxes[mailbox] = None
-        if self._synced:
+        if self.synced.is_set():
             self._greet(mailbox)
         return mailbox
 
@@ -323,8 +328,8 @@ class Feed:
                     self._recount(nodes)
                     await slices.pause()
             self._recount(nodes)
-            if not self._synced and not self._unlisted:
-                self._synced = True
+            if not self.synced.is_set() and not self._unlisted:
+                self.synced.set()
                 for mailbox in self._mailboxes:
                     self._greet(mailbox)
             self._changed.set()
@@ -371,7 +376,7 @@ class Feed:
             await self._changed.wait()
             self._changed.clear()
             slices = TimeSlices()
-            if self._synced:
+            if self.synced.is_set():
                 try:
                     await self._renew_problems(slices)
                 except Exception:
@@ -384,8 +389,9 @@ class Feed:
         self._suspects = len(chosen)
         await slices.pause()
         rounds = await self._rounds() if chosen else None
+        lease = await self.lease() if chosen else ()
         now: datetime = self._clock.now()
-        snapshot = LiveSnapshot(now, self.objects, self.unread, rounds)
+        snapshot = LiveSnapshot(now, self.objects, self.unread, rounds, lease)
         found = await find_problems(self.objects, snapshot, chosen, slices)
         slices.stop()
         encoded = _encode(found)
@@ -393,6 +399,13 @@ class Feed:
             self._problems = encoded
             for mailbox in self._mailboxes:
                 mailbox.tell("problems", {"type": "problems", "problems": msgspec.Raw(encoded)})
+
+    async def lease(self) -> tuple[Document, ...]:
+        """The Lease of the controller manager, which tells whether one leads."""
+        try:
+            return ({**await self._api.get(LEASES, "kube-system", MANAGER), "kind": "Lease"},)
+        except ApiError:
+            return ()
 
     async def _rounds(self) -> dict[str, Any] | None:
         """The latest rounds of the trace; None where the user may not read it."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steersman.dashboard.summaries import summarize
+from steersman.dashboard.time_slices import TimeSlices
 from steersman.explain.model import Case, Document, Ref, Snapshot, ref_of, selects
 from steersman.explain.relations import owner
 from steersman.explain.situations.network import selected
@@ -69,7 +70,7 @@ def _id(document: Document) -> str:
     return str((document.get("metadata") or {}).get("uid") or "/".join(ref_of(document)))
 
 
-def build(snapshot: Snapshot, document: Document) -> Graph:
+async def build(snapshot: Snapshot, document: Document, slices: TimeSlices) -> Graph:
     """The graph around an object. The object itself and its owners always have room."""
     graph = Graph()
     chain = [document]
@@ -80,22 +81,27 @@ def build(snapshot: Snapshot, document: Document) -> Graph:
         graph.add(above)
         graph.link(above, below, "owns")
     graph.add(document)
-    _add_owned(graph, snapshot, chain[-1])
+    await _add_owned(graph, snapshot, chain[-1], slices)
     for each in list(graph.documents.values()):
+        await slices.pause()
         for other, relation, towards in _related(snapshot, each):
             graph.add(other)
             graph.link(each if towards else other, other if towards else each, relation)
     return graph
 
 
-def _add_owned(graph: Graph, snapshot: Snapshot, top: Document) -> None:
+async def _add_owned(graph: Graph, snapshot: Snapshot, top: Document, slices: TimeSlices) -> None:
     """Add all that an object controls, breadth first, what is not well before what is."""
     level = [top]
     while level:
-        found = [(each, below) for each in level for kind in _OWNED for below in snapshot.owned(each, kind)]
-        found.sort(key=lambda pair: summarize(pair[1]).state in ("ok", "done"))
+        well: list[tuple[Document, Document]] = []
+        unwell: list[tuple[Document, Document]] = []
+        for each in level:
+            for below in [below for kind in _OWNED for below in snapshot.owned(each, kind)]:
+                (well if summarize(below).state in ("ok", "done") else unwell).append((each, below))
+                await slices.pause()
         level = []
-        for above, below in found:
+        for above, below in (*unwell, *well):
             if graph.add(below):
                 level.append(below)
             graph.link(above, below, "owns")

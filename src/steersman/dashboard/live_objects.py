@@ -164,8 +164,10 @@ class LiveSnapshot(Snapshot):
         objects: LiveObjects,
         unread: Mapping[str, str] | None = None,
         rounds: Mapping[str, Any] | None = None,
+        others: Iterable[Document] = (),
     ) -> None:
-        super().__init__(now, (), unread, rounds)
+        """``others`` are documents that the feed does not follow."""
+        super().__init__(now, others, unread, rounds)
         self._objects = objects
         self._documents: dict[str, Document] = {}
 
@@ -179,9 +181,12 @@ class LiveSnapshot(Snapshot):
 
     def get(self, kind: str, namespace: str, name: str) -> Document | None:
         entry = self._objects.get(kind, Key(namespace, name))
-        return None if entry is None else self.document(entry)
+        return super().get(kind, namespace, name) if entry is None else self.document(entry)
 
     def objects(self, kind: str, namespace: str | None = None) -> Iterator[Document]:
+        if kind == "Event":
+            # Those of the feed are found by the object that they are about.
+            return super().objects(kind, namespace)
         return (self.document(entry) for entry in self._objects.of_kind(kind, namespace))
 
     def owned(self, document: Document, kind: str) -> list[Document]:
@@ -190,10 +195,13 @@ class LiveSnapshot(Snapshot):
 
     def events(self, document: Document, *reasons: str) -> list[Document]:
         uid = document.get("metadata", {}).get("uid", "")
+        known = super().events(document, *reasons)
+        seen = {event.get("metadata", {}).get("uid") for event in known}
         found = [
             event
             for event in map(self.document, self._objects.warnings(ref_of(document)))
             if (not reasons or event.get("reason") in reasons)
             and event.get("involvedObject", {}).get("uid", uid) in ("", uid)
+            and event.get("metadata", {}).get("uid") not in seen
         ]
-        return sorted(found, key=event_time, reverse=True)
+        return sorted((*known, *found), key=event_time, reverse=True)

@@ -69,8 +69,8 @@ async def find_problems(
         document = snapshot.document(entry)
         if entry.summary.state == GONE and not _takes_long(document, snapshot.now):
             continue
-        for needed in _needed(objects, entry):
-            snapshot.document(needed)
+        for each in needed(objects, entry):
+            snapshot.document(each)
             await slices.pause()
         steps = explain_in_steps(snapshot, document)
         while True:
@@ -85,8 +85,8 @@ async def find_problems(
     return sorted(found, key=lambda each: (each.state != BAD, each.kind, each.namespace, each.name))
 
 
-def _needed(objects: LiveObjects, entry: LiveObject) -> Iterator[LiveObject]:
-    """The objects that an explanation will decode: as tuples, since the feed goes on meanwhile."""
+def needed(objects: LiveObjects, entry: LiveObject) -> Iterator[LiveObject]:
+    """The objects that an explanation of one will decode: as tuples, since the feed goes on meanwhile."""
     yield from tuple(objects.below(entry))
     kind = entry.summary.kind
     if kind in _SCANS:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
@@ -31,8 +30,7 @@ from steersman.client.api import Api
 from steersman.dashboard.feed import Feed, Mailbox, Sleep
 from steersman.dashboard.object_page import object_page
 from steersman.dashboard.static_files import JSON, JSON_HEADERS
-from steersman.explain.asking import Question
-from steersman.explain.collect import LEASES, MANAGER, UnknownKind
+from steersman.explain.collect import LEASES, MANAGER, Target, UnknownKind, find_kind
 
 MAX_VIEWERS = 100
 """Streams at once; others are refused with 429."""
@@ -42,6 +40,8 @@ PAUSE = 0.05
 """Seconds between two pieces of a stream: what changes several times meanwhile is sent once."""
 LIFETIME = 1800.0
 """Seconds after which a stream ends, with a random factor of up to 2, as a watch does. The page begins another, with the rights of then."""
+PATIENCE = 10.0
+"""Seconds that the page of an object waits for the objects around it."""
 MAX_BODY = 4096
 """Bytes of a request body."""
 STREAM_HEADERS = (("Content-Type", "application/x-ndjson"), *JSON_HEADERS)
@@ -227,16 +227,42 @@ class Site:
         return {"type": "now", "now": self._program.clock.now(), "clock": self._clock()}
 
     async def _object(self, request: SiteRequest, viewer: Viewer) -> dict[str, Any]:
-        kind, name = request.value("kind"), request.value("name")
-        if not kind or not name:
+        word, name = request.value("kind"), request.value("name")
+        if not word or not name:
             raise BadRequest(
                 "name the object: ?kind=Deployment&namespace=default&name=web", reason="BadRequest"
             )
-        now: datetime = self._program.clock.now()
         try:
-            return await object_page(viewer.api, Question(kind, name, request.value("namespace")), now)
+            kind = await find_kind(viewer.api, word)
         except UnknownKind as error:
             raise NotFound(str(error), reason="NotFound") from None
+        target = Target(kind, request.value("namespace") if kind.namespaced else "", name)
+        document = {**await viewer.api.get(kind, target.namespace, name), "kind": kind.name}
+        place = self._place_of(viewer, target)
+        feed = await self._feed(place, viewer)
+        feed.holders += 1
+        try:
+            await self._wait(feed)
+            return await object_page(viewer.api, feed, target, document, self._program.clock.now())
+        finally:
+            feed.holders -= 1
+            await self._release(place, feed)
+
+    def _place_of(self, viewer: Viewer, target: Target) -> tuple[Hashable, str]:
+        """The feed to look at for an object: of all namespaces, where the viewer has one and may list the kind there."""
+        everywhere = self._feeds.get((viewer.identity, ""))
+        if everywhere is not None and target.kind.name not in everywhere.unread:
+            return viewer.identity, ""
+        return viewer.identity, target.namespace
+
+    async def _wait(self, feed: Feed) -> None:
+        """Wait until a feed knows all objects, or for as long as is reasonable."""
+        tasks = [asyncio.ensure_future(feed.synced.wait()), asyncio.ensure_future(self._sleep(PATIENCE))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
 
     # -- actions ------------------------------------------------------------------------------
 

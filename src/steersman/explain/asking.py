@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from steersman.client.api import Api
 from steersman.explain.collect import Target, collect, find_kind
 from steersman.explain.explanation import explain
-from steersman.explain.model import Document, Explanation, Snapshot
+from steersman.explain.model import Explanation
 
 
 class Question(NamedTuple):
@@ -47,31 +47,16 @@ async def ask(
     ``decisions``: ask the controllers, too. ``trace`` is where a manager serves its trace; by default the API server, which has
     one if it is steersman's.
     """
-    return (await investigate(api, question, now, decisions=decisions, trace=trace)).explanation
-
-
-class Investigation(NamedTuple):
-    """An explanation, the object that it is about, and the snapshot that it was made from."""
-
-    explanation: Explanation
-    document: Document
-    snapshot: Snapshot
-
-
-async def investigate(
-    api: Api, question: Question, now: datetime, *, decisions: bool = True, trace: Api | None = None
-) -> Investigation:
-    """Explain an object as `ask` does, and keep what was read for it."""
     kind = await find_kind(api, question.kind)
     target = Target(kind, question.namespace if kind.namespaced else "", question.name)
     document, snapshot = await collect(api, target, now, trace)
     told = explain(snapshot, document)
     if not decisions:
-        return Investigation(told, document, snapshot)
+        return told
     # The controllers' types take a moment to import.
     from steersman.controllers import CONTROLLERS
     from steersman.explain.decisions import ask_controllers
 
     subjects = [each.subject for each in told.tree if not each.well]
     asked = await ask_controllers(api, CONTROLLERS, subjects, snapshot.now)
-    return Investigation(replace(told, decisions=asked), document, snapshot)
+    return replace(told, decisions=asked)
