@@ -69,7 +69,9 @@ def frames(page: Browser) -> str:
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--loads", type=int, default=5)
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Pictures of the dashboard, as PNG: ``python tools/dashboard_pictures.py`` renews docs/images/dashboard-*.png.
+"""Pictures of the dashboard, as PNG: ``./dev pictures dashboard`` renews docs/images/dashboard-*.png.
 
 It starts ``steersman up`` and a headless Chromium (Debian's packages ``chromium`` and ``chromium-driver``), so it is not part of
 ``./dev pictures``, which needs Python alone.
@@ -6,18 +6,15 @@ It starts ``steersman up`` and a headless Chromium (Debian's packages ``chromium
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
+from tests.harness.browser import Browser, browser
+from tests.harness.dashboard import DashboardPlane, dashboard_plane, named
+from tests.harness.stuck import SIM, deployment, job, statefulset, template
+from tools.png_palette import shrink
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tests.harness.browser import Browser, browser  # noqa: E402: the path comes first
-from tests.harness.dashboard import DashboardPlane, dashboard_plane, named  # noqa: E402
-from tests.harness.stuck import SIM, deployment, job, statefulset, template  # noqa: E402
-from tools.png_palette import shrink  # noqa: E402
-
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1200, 820
 LARGEST = 120_000
@@ -41,7 +38,9 @@ def fill(plane: DashboardPlane) -> None:
     )
 
 
-def take(page: Browser, plane: DashboardPlane, name: str, route: str, ready: str, height: int = HEIGHT) -> None:
+def take(
+    page: Browser, plane: DashboardPlane, name: str, route: str, ready: str, height: int = HEIGHT
+) -> None:
     """Write the picture of a view once a condition holds in it."""
     page.resize(WIDTH, height)
     page.script("location.hash = arguments[0]", f"#{route}")
@@ -73,7 +72,14 @@ def main() -> None:
         page.prefer("light")
         take(page, plane, "overview-light", "/", settled)
         page.prefer("dark")
-        take(page, plane, "object", "/object/Deployment/shop/checkout", "return document.querySelector('.timeline')", 1000)
+        take(
+            page,
+            plane,
+            "object",
+            "/object/Deployment/shop/checkout",
+            "return document.querySelector('.timeline')",
+            1000,
+        )
         page.prefer("light")
         page.script("location.hash = '#/nodes'")
         page.click('[data-node="node-2"] [data-action="fail"]')

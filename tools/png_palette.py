@@ -29,7 +29,12 @@ def shrink(png: bytes) -> bytes:
             index[colour] = min(range(len(palette)), key=lambda number: _distance(palette[number], colour))
     packed = b"".join(b"\0" + bytes(index[pixel] for pixel in row) for row in pixels)
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"PLTE", b"".join(palette)), (b"IDAT", zlib.compress(packed, 9)), (b"IEND", b""))
+    parts = (
+        (b"IHDR", header),
+        (b"PLTE", b"".join(palette)),
+        (b"IDAT", zlib.compress(packed, 9)),
+        (b"IEND", b""),
+    )
     return SIGNATURE + b"".join(_chunk(name, body) for name, body in parts)
 
 
@@ -66,5 +71,9 @@ def _rows(data: bytes, length: int, size: int) -> Iterator[bytes]:
 
 def _paeth(left: int, above: int, corner: int) -> int:
     estimate = left + above - corner
-    distances = ((abs(estimate - left), left), (abs(estimate - above), above), (abs(estimate - corner), corner))
+    distances = (
+        (abs(estimate - left), left),
+        (abs(estimate - above), above),
+        (abs(estimate - corner), corner),
+    )
     return min(distances, key=lambda each: each[0])[1]

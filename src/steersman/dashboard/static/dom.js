@@ -57,8 +57,10 @@ export function breakable(name) {
   return name.split(/(?<=[-./])/).flatMap((part, at) => (at ? [h("wbr"), part] : [part]));
 }
 
+const numbers = new Intl.NumberFormat("en"); // making one is slow
+
 /** A count with its separators. */
-export const count = (number) => number.toLocaleString("en");
+export const count = (number) => (number < 1000 ? String(number) : numbers.format(number));
 
 /** "3 pods", "1 pod". */
 export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;

@@ -48,22 +48,31 @@ export function nodes({ store }) {
     if (before !== undefined && before !== node) {
       cards.get(before)?.remove(id);
       places.delete(id);
+      touched.add(before);
     }
     if (node !== undefined) {
       places.set(id, node);
       card(node).put(object);
+      touched.add(node);
     }
-    if (object?.kind === "Node") card(object.name).about(object);
+    if (object?.kind === "Node") {
+      card(object.name).about(object);
+      touched.add(object.name);
+    } else if (!object) for (const [name, each] of cards) if (each.node === id) touched.add(name);
   }
 
+  const touched = new Set(); // the cards that differ from what they show
   const finish = throttled(100, () => {
-    for (const [name, each] of cards) {
+    for (const name of touched) {
+      const each = cards.get(name);
+      if (!each) continue;
       const gone = name !== UNSCHEDULED && !store.find("Node", "", name);
       if (each.pods.size === 0 && (name === UNSCHEDULED || gone)) {
         each.element.remove();
         cards.delete(name);
       } else each.finish(gone);
     }
+    touched.clear();
     const named = [...cards.keys()].filter((name) => name !== UNSCHEDULED).length;
     setText(shown, !store.synced ? "Reading the cluster …" : named ? `${plural(named, "node")} with ${plural(places.size, "pod")}. Arrow keys move between pods, Enter opens one.` : "This cluster has no nodes.");
   });
@@ -125,6 +134,7 @@ function nodeCard(name, store) {
   return {
     element,
     pods,
+    node: "", // the uid of the node
     put(pod) {
       let cell = pods.get(pod.id) ?? null;
       if (!cell && grid.childElementCount < CELLS) {
@@ -148,6 +158,7 @@ function nodeCard(name, store) {
       if (shown === node) return;
       const focused = element.contains(document.activeElement) ? document.activeElement.dataset.action : undefined;
       shown = node;
+      this.node = node.id;
       element.className = `panel node edge-${node.state}`;
       head.replaceChildren(
         h("h2", {}, mark(node.state), h("a", { href: address(node) }, breakable(name))),
