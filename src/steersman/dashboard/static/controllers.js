@@ -5,6 +5,15 @@ import { address, count, h, latency, named, plural, refill, s, setText, since } 
 
 const AGAIN = 2000;
 const POINTS = 60;
+const COLUMNS = [
+  ["Controller", "Its name, and the kind of its keys"],
+  ["Queue", "Keys that are ready, in work, and waiting for their time"],
+  ["Rounds/s", "In the last minute, and since this page is open"],
+  ["Took", "A round: median and 99th percentile"],
+  ["Waited", "A key in the queue: median and 99th percentile"],
+  ["Writes", "Accepted in the last minute, by verb"],
+  ["Errors", "In the last minute: failed rounds, retries, refused writes"],
+];
 
 export function controllers({ store, refused }) {
   const history = new Map(); // rounds a second of each controller, the latest last
@@ -12,16 +21,7 @@ export function controllers({ store, refused }) {
   const fights = h("div");
   const hot = h("div");
   const body = h("tbody");
-  const columns = [
-    ["Controller", "Its name, and the kind of its keys"],
-    ["Queue", "Keys that are ready, in work, and waiting for their time"],
-    ["Rounds/s", "In the last minute, and since this page is open"],
-    ["Took", "A round: median and 99th percentile"],
-    ["Waited", "A key in the queue: median and 99th percentile"],
-    ["Writes", "Accepted in the last minute, by verb"],
-    ["Errors", "In the last minute: failed rounds, retries, refused writes"],
-  ];
-  const table = h("table", { class: "controllers" }, h("thead", {}, h("tr", {}, columns.map(([text, title]) => h("th", { scope: "col", title }, text)))), body);
+  const table = h("table", { class: "controllers" }, h("thead", {}, h("tr", {}, COLUMNS.map(([text, title]) => h("th", { scope: "col", title }, text)))), body);
   const message = h("p", { class: "muted", role: "status" }, "Reading …");
   const element = h(
     "div",
@@ -75,7 +75,7 @@ export function controllers({ store, refused }) {
     table.hidden = !shown.length;
     setText(message, last.controllers.length ? `${plural(shown.length, "controller")}${only.checked ? ` of ${last.controllers.length}` : ""}` : "No controllers run here: this replica does not lead, or they are turned off.");
     refill(fights, fightList(last.fights ?? [], store.now()));
-    refill(hot, hotKeys(last.controllers));
+    refill(hot, hotKeys(last.controllers, store));
   }
 
   read();
@@ -91,7 +91,7 @@ export function controllers({ store, refused }) {
 }
 
 function newRow(first) {
-  const cells = Array.from({ length: 6 }, () => h("td"));
+  const cells = COLUMNS.slice(1).map(([label]) => h("td", { "data-label": label }));
   const [queue, rounds, took, waited, writes, errors] = cells;
   rounds.className = "c-rounds";
   const rate = h("span");
@@ -125,7 +125,7 @@ function fightList(found, now) {
   return h("ul", { class: "plain" }, found.slice(0, 10).map((each) => h("li", {}, h("a", { href: address(each), "data-key": `fight ${named(each)}` }, named(each)), `: ${each.actors.join(" and ")} changed it in turns ${each.turns} times, the last ${since(each.last, now)} ago`)));
 }
 
-function hotKeys(controllers) {
+function hotKeys(controllers, store) {
   const keys = controllers.flatMap((each) => each.lastMinute.hottest.map((key) => ({ ...key, kind: each.kind, controller: each.name })));
   const top = keys.sort((one, other) => other.rounds - one.rounds).slice(0, 8);
   if (!top.length) return h("p", { class: "muted" }, "No rounds in the last minute.");
@@ -136,7 +136,14 @@ function hotKeys(controllers) {
     top.map((each) => {
       const fill = h("span", { class: "meter-fill" });
       fill.style.setProperty("width", `${Math.max(2, (each.rounds / most) * 100)}%`);
-      return h("li", {}, h("span", { class: "meter", "aria-hidden": "true" }, fill), h("span", {}, each.kind && each.name ? h("a", { href: address(each), "data-key": `hot ${each.controller} ${named(each)}` }, named(each)) : each.name || "one key", h("span", { class: "muted" }, ` ${plural(each.rounds, "round")} of ${each.controller}`)));
+      return h("li", {}, h("span", { class: "meter", "aria-hidden": "true" }, fill), h("span", {}, keyName(each, store), h("span", { class: "muted" }, ` ${plural(each.rounds, "round")} of ${each.controller}`)));
     }),
   );
+}
+
+/** The name of a key, with a link where the dashboard has a page of its object. */
+function keyName(key, store) {
+  if (!key.kind || !key.name) return key.name || "its one key";
+  const known = store.find(key.kind, key.namespace, key.name);
+  return known ? h("a", { href: address(key), "data-key": `hot ${key.controller} ${named(key)}` }, named(key)) : named(key);
 }
