@@ -92,7 +92,7 @@ async def build(snapshot: Snapshot, document: Document, slices: TimeSlices) -> G
 
 async def _add_owned(graph: Graph, snapshot: Snapshot, top: Document, slices: TimeSlices) -> None:
     """Add all that an object controls, breadth first, what is not well before what is."""
-    level = [top]
+    level, seen = [top], {ref_of(top)}
     while level:
         well: list[tuple[Document, Document]] = []
         unwell: list[tuple[Document, Document]] = []
@@ -102,7 +102,9 @@ async def _add_owned(graph: Graph, snapshot: Snapshot, top: Document, slices: Ti
                 await slices.pause()
         level = []
         for above, below in (*unwell, *well):
-            if graph.add(below):
+            graph.add(below)
+            if ref_of(below) in graph.documents and ref_of(below) not in seen:
+                seen.add(ref_of(below))
                 level.append(below)
             graph.link(above, below, "owns")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -50,7 +49,8 @@ class LiveObjects:
         """By the uid of the controller, by uid."""
         self._warnings: dict[Ref, dict[str, LiveObject]] = {}
         """Events by the object that they are about, by uid."""
-        self._pods_of_node: Counter[str] = Counter()
+        self._pods_on: dict[str, dict[str, LiveObject]] = {}
+        """Pods that have not ended, by node, by uid."""
 
     # -- changing -----------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ class LiveObjects:
         if error:
             summary = replace(summary, state="bad", status="cannot be read")
         if kind.name == "Node":
-            summary = replace(summary, pods=self._pods_of_node[summary.name])
+            summary = replace(summary, pods=len(self.pods_on(summary.name)))
         before = self.remove(kind, obj.key)
         entry = LiveObject(kind, obj, summary, document)
         self._kinds.setdefault(kind.name, {})[obj.key] = entry
@@ -71,7 +71,7 @@ class LiveObjects:
         if entry.about is not None:
             self._warnings.setdefault(entry.about, {})[summary.id] = entry
         if entry.node:
-            self._pods_of_node[entry.node] += 1
+            self._pods_on.setdefault(entry.node, {})[summary.id] = entry
         return entry, before
 
     def remove(self, kind: Kind[Any], key: Key) -> LiveObject | None:
@@ -86,15 +86,13 @@ class LiveObjects:
         if entry.about is not None:
             _drop(self._warnings, entry.about, uid)
         if entry.node:
-            self._pods_of_node[entry.node] -= 1
-            if not self._pods_of_node[entry.node]:
-                del self._pods_of_node[entry.node]
+            _drop(self._pods_on, entry.node, uid)
         return entry
 
     def recount(self, node: str) -> LiveObject | None:
         """The node with its number of pods, if that has changed."""
         entry = self._kinds.get("Node", {}).get(Key("", node))
-        count = self._pods_of_node[node]
+        count = len(self.pods_on(node))
         if entry is None or entry.summary.pods == count:
             return None
         entry.summary = replace(entry.summary, pods=count)
@@ -125,6 +123,10 @@ class LiveObjects:
     def owned(self, uid: str) -> Iterable[LiveObject]:
         """The objects that an object controls."""
         return self._owned.get(uid, {}).values()
+
+    def pods_on(self, node: str) -> Collection[LiveObject]:
+        """The pods of a node that have not ended."""
+        return self._pods_on.get(node, {}).values()
 
     def below(self, entry: LiveObject) -> Iterator[LiveObject]:
         """An object and all that it controls, directly or not."""
@@ -188,6 +190,9 @@ class LiveSnapshot(Snapshot):
             # Those of the feed are found by the object that they are about.
             return super().objects(kind, namespace)
         return (self.document(entry) for entry in self._objects.of_kind(kind, namespace))
+
+    def pods_on(self, node: str) -> Iterator[Document]:
+        return (self.document(entry) for entry in tuple(self._objects.pods_on(node)))
 
     def owned(self, document: Document, kind: str) -> list[Document]:
         uid = document.get("metadata", {}).get("uid", "")

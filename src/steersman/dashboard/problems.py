@@ -18,8 +18,8 @@ MOST = 50
 """Problems that are shown."""
 DELETION = timedelta(seconds=30)
 """A deletion that takes longer is a problem."""
-_SCANS = {"PersistentVolumeClaim": "", "Service": "", "PodDisruptionBudget": "", "Node": None}
-"""Kinds whose explanation looks at all pods: of the namespace, or of all namespaces."""
+_SCANS = ("PersistentVolumeClaim", "Service", "PodDisruptionBudget")
+"""Kinds whose explanation looks at all pods of the namespace."""
 
 _WANTED = (
     "AbleToScale",
@@ -88,10 +88,10 @@ async def find_problems(
 def needed(objects: LiveObjects, entry: LiveObject) -> Iterator[LiveObject]:
     """The objects that an explanation of one will decode: as tuples, since the feed goes on meanwhile."""
     yield from tuple(objects.below(entry))
-    kind = entry.summary.kind
-    if kind in _SCANS:
-        namespace = entry.summary.namespace if _SCANS[kind] is not None else None
-        yield from tuple(objects.of_kind("Pod", namespace))
+    if entry.summary.kind in _SCANS:
+        yield from tuple(objects.of_kind("Pod", entry.summary.namespace))
+    elif entry.summary.cordoned:
+        yield from tuple(objects.pods_on(entry.summary.name))
 
 
 def _takes_long(document: Document, now: datetime) -> bool:

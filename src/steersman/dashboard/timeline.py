@@ -48,7 +48,7 @@ def build(snapshot: Snapshot, document: Document, around: Collection[Ref]) -> li
         if found is not None:
             entries += map(_event, snapshot.events(found)[:MAX_EVENTS])
     order = {"cause": 0, "decision": 1, "write": 2, "event": 3, "condition": 4}
-    entries.sort(key=lambda entry: (entry.at, entry.round or 0, order[entry.kind]))
+    entries.sort(key=lambda entry: (_instant(entry.at), entry.round or 0, order[entry.kind]))
     return entries[-MOST:]
 
 
@@ -200,6 +200,15 @@ def events(snapshot: Snapshot, document: Document) -> list[dict[str, Any]]:
         }
         for each in snapshot.events(document)[:MAX_EVENTS]
     ]
+
+
+def _instant(text: str) -> float:
+    """A time as seconds, to sort by. Times in whole seconds are cut off, so they are taken for the end of their second."""
+    try:
+        at = msgspec.convert(text, datetime)
+    except (msgspec.ValidationError, ValueError):
+        return 0.0
+    return at.timestamp() + (0.0 if at.microsecond or "." in text else 0.999)
 
 
 def _time(at: datetime) -> str:

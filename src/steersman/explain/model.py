@@ -151,6 +151,12 @@ class Snapshot:
             if namespace is None or key.namespace == namespace:
                 yield document
 
+    def pods_on(self, node: str) -> Iterator[Document]:
+        """The pods of a node, of all namespaces."""
+        for pod in self.objects("Pod"):
+            if (pod.get("spec") or {}).get("nodeName") == node:
+                yield pod
+
     def known(self, kind: str) -> bool:
         """Whether the objects of a kind were read."""
         return kind not in self.unread

@@ -199,6 +199,10 @@ class ScaledLoop(asyncio.SelectorEventLoop):
 
     # -- real time --------------------------------------------------------------------------------
 
+    def real_time(self) -> float:
+        """Seconds of real time, for what waits for other processes: HTTP connections, Leases."""
+        return monotonic()
+
     async def sleep_in_real_time(self, seconds: float) -> None:
         """Wait for seconds of real time."""
         waiter = self.create_future()

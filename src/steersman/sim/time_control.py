@@ -3,7 +3,7 @@
 A jump goes to the next thing that happens. Which timer that will be cannot be told from the timers: most of them belong to heartbeats,
 Leases, time-outs of connections and rounds that find nothing to do, and many an object changes in answer to several of them. So a jump does
 not choose a timer. It fast-forwards from timer to timer, each of which runs in its order, and stops with the first write that changes
-what an object is: any write but those of Leases, of Events and of the times in the conditions of a Node. Where nothing happens within a day of the
+what an object is: any write but those of Leases, of Events and of the times in the conditions of a Node. Where nothing happens within an hour of the
 cluster's time, or within a few seconds of real time, it stops there.
 
 What is told as next beforehand is the first wake-up that is known: of a key in the queue of a controller, or of a pod at its kubelet. A write may come
@@ -22,7 +22,7 @@ from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Commit
 from steersman.sim.scaled_clock import ScaledLoop
 
-HORIZON = 86_400.0
+HORIZON = 3600.0
 """Seconds of the cluster's time that a jump may pass."""
 PATIENCE = 5.0
 """Seconds of real time that a jump may take."""
