@@ -38,7 +38,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--force-color-profile=srgb",
 )
-PATIENCE = 30
+PATIENCE = 60
 """Seconds for anything that a page does: machines of CI are slow."""
 
 
