@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from steersman.api.kinds import SERVICEACCOUNTS
+from steersman.client.api import Api
 from tests.harness.browser import Browser, MissingBrowser, Theme, browser, find_browser
 from tests.harness.dashboard import DashboardPlane, dashboard_plane, named
 from tests.harness.stuck import SIM, deployment, job, template
@@ -264,6 +266,26 @@ def test_without_a_token_the_page_asks_for_one(plane: DashboardPlane) -> None:
         assert fresh.console() == []
         fresh.script("location.reload()")
         fresh.wait("return document.querySelector('.objects tbody tr')")
+
+
+def test_a_user_without_rights_is_told_so_and_may_use_another_token(plane: DashboardPlane) -> None:
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
+
+    async def token(api: Api) -> str:
+        made = await api.subresource(SERVICEACCOUNTS, "default", "default", "token", request)
+        return str(made["status"]["token"])
+
+    with browser() as fresh:
+        fresh.open(f"{plane.page()}token={plane.ask(token)}".replace("#/", "#"))
+        fresh.wait("return /Not allowed/.test(document.querySelector('main').innerText)")
+        assert "system:serviceaccount:default:default" in fresh.text("main")
+        fresh.script("location.hash = '#/nodes'")
+        assert "Not allowed" in fresh.text("main"), "no view that waits for ever"
+        fresh.click("main button")
+        fresh.type("#token", plane.token)
+        fresh.click("form.token button")
+        fresh.wait("return document.querySelectorAll('.node').length === 3")
+        assert all("403" in each for each in fresh.console())
 
 
 def test_a_lost_connection_is_said_and_tried_again(tmp_path: Path) -> None:

@@ -89,10 +89,15 @@ function begin() {
 }
 
 function showForbidden(error) {
+  asking = true; // no view is of use until there is another token
   view?.close();
   view = null;
+  const another = () => {
+    asking = false;
+    askForToken(error);
+  };
   main.replaceChildren(
-    h("div", { class: "panel token" }, h("h1", { tabindex: "-1" }, "Not allowed"), h("p", {}, error.message), h("button", { type: "button", on: { click: () => askForToken(error) } }, "Use another token")),
+    h("div", { class: "panel token" }, h("h1", { tabindex: "-1" }, "Not allowed"), h("p", {}, error.message), h("button", { type: "button", on: { click: another } }, "Use another token")),
   );
 }
 
