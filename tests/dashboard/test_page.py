@@ -288,6 +288,20 @@ def test_a_user_without_rights_is_told_so_and_may_use_another_token(plane: Dashb
         assert all("403" in each for each in fresh.console())
 
 
+def test_a_page_in_the_history_gives_its_connection_back(page: Browser, plane: DashboardPlane) -> None:
+    # A browser has six connections to one host: the seventh load of the page waited for a minute.
+    ended = "performance.getEntriesByType('resource').filter((each) => each.name.endsWith('/ui/api/stream')).length"
+    page.wait("return document.querySelector('.objects tbody tr')")
+    assert page.script(f"return {ended}") == 0, "an entry is made when a request ends"
+    page.script("dispatchEvent(new Event('pagehide'))")
+    page.wait(f"return {ended} === 1")
+    assert page.text("#banner") == "", "that is no lost connection"
+    plane.create(named(deployment(replicas=1), "meanwhile"))
+    page.script("dispatchEvent(new Event('pageshow'))")
+    page.wait(ROW + "?.includes('1/1')", "meanwhile")
+    plane.delete("Deployment", "meanwhile")
+
+
 def test_a_lost_connection_is_said_and_tried_again(tmp_path: Path) -> None:
     again = tmp_path / "again"
     again.mkdir()
