@@ -134,6 +134,8 @@ def test_a_rollout_is_followed_live(page: Browser, plane: DashboardPlane) -> Non
         "return document.querySelector('.objects') && !(" + ROW.strip().removeprefix("return") + ")", "rolled"
     )
     assert page.script("return window.sameDocument"), "without loading the page again"
+    # The page may ask for the object once more before it hears that it is gone.
+    assert all("404" in each for each in page.console())
 
 
 # -- an object ------------------------------------------------------------------------------------
