@@ -403,9 +403,10 @@ class Feed:
     async def lease(self) -> tuple[Document, ...]:
         """The Lease of the controller manager, which tells whether one leads."""
         try:
-            return ({**await self._api.get(LEASES, "kube-system", MANAGER), "kind": "Lease"},)
+            lease = await self._api.get(LEASES, "kube-system", MANAGER)
         except ApiError:
             return ()
+        return ({**lease, "kind": "Lease"},)
 
     async def _rounds(self) -> dict[str, Any] | None:
         """The latest rounds of the trace; None where the user may not read it."""

@@ -237,7 +237,8 @@ class Site:
         except UnknownKind as error:
             raise NotFound(str(error), reason="NotFound") from None
         target = Target(kind, request.value("namespace") if kind.namespaced else "", name)
-        document = {**await viewer.api.get(kind, target.namespace, name), "kind": kind.name}
+        found = await viewer.api.get(kind, target.namespace, name)
+        document = {**found, "kind": kind.name}
         place = self._place_of(viewer, target)
         feed = await self._feed(place, viewer)
         feed.holders += 1

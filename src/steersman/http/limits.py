@@ -6,10 +6,12 @@ reached, the client that has kept the server waiting for the longest loses its c
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Limits(NamedTuple):

@@ -297,8 +297,8 @@ def _wake_ups(rounds: TraceView, kubelets: Kubelets | None) -> Iterator[float | 
     for group in rounds.groups:
         for runner in group.runners:
             yield runner.queue.next_due()
-    if kubelets is not None:
-        yield kubelets.next_wake()
+    if kubelets is not None and kubelets.timer is not None:
+        yield kubelets.timer.when()
 
 
 async def _open_to_browsers(api_server: ApiServer, port: int) -> LoopbackListener:
