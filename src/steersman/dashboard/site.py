@@ -240,7 +240,7 @@ class Site:
         found = await viewer.api.get(kind, target.namespace, name)
         document = {**found, "kind": kind.name}
         place = self._place_of(viewer, target)
-        feed = await self._feed(place, viewer)
+        feed = self._feed(place, viewer)
         feed.holders += 1
         try:
             await self._wait(feed)
@@ -309,7 +309,8 @@ class Site:
         place = (viewer.identity, request.value("namespace"))
         self._viewers += 1
         try:
-            feed = await self._feed(place, viewer)
+            await self._drop_outdated(place)
+            feed = self._feed(place, viewer)
             mailbox = feed.join()
             writer = stream()
             try:
@@ -334,13 +335,16 @@ class Site:
                 await writer.write(data)
             await self._sleep(PAUSE)
 
-    async def _feed(self, place: tuple[Hashable, str], viewer: Viewer) -> Feed:
-        """The feed that the viewers of one user share. One whose rights have changed is replaced."""
+    async def _drop_outdated(self, place: tuple[Hashable, str]) -> None:
+        """Close a feed whose user has other rights now: its streams end, and begin anew with those."""
         known = self._feeds.get(place)
         if known is not None and not await known.is_current():
             if self._feeds.get(place) is known:
                 del self._feeds[place]
             await known.close()
+
+    def _feed(self, place: tuple[Hashable, str], viewer: Viewer) -> Feed:
+        """The feed that the viewers of one user share."""
         feed = self._feeds.get(place)
         if feed is None:
             program = self._program

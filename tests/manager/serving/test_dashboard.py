@@ -116,8 +116,9 @@ async def test_the_page_is_public_and_its_json_is_refused_without_a_credential(s
     page = await site.get("/ui/")
     assert page.status == 200
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    credentials: tuple[dict[str, Any], ...] = ({}, {"Authorization": "Bearer wrong"})
     for path in ("plane", "stream", "object?kind=Pod&name=a", "controllers", "clock"):
-        for headers in ({}, {"Authorization": "Bearer wrong"}):
+        for headers in credentials:
             refused = await site.get(f"/ui/api/{path}", **headers)
             assert refused.status == 401, path
             assert json.loads(refused.body)["kind"] == "Status"
@@ -143,7 +144,7 @@ async def test_a_user_sees_what_reviews_allow_and_is_told_the_rest(site: Client,
     async with streaming(site, "nobody") as messages:
         told = await synced(messages)
         assert not [each for each in told if each["type"] == "object"]
-    headers = {"Authorization": "Bearer nobody"}
+    headers: dict[str, Any] = {"Authorization": "Bearer nobody"}
     page = await site.get("/ui/api/object?kind=Pod&namespace=ours&name=in-ours", **headers)
     assert page.status == 200
     assert json.loads(page.body)["summary"]["name"] == "in-ours"
@@ -158,7 +159,7 @@ async def test_a_monitor_of_everything_sees_everything_live_by_lists_and_watches
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}
     rounds = {"nonResourceURLs": ["/debug/rounds"], "verbs": ["get"]}
     await grant(plane, "monitor", SITE, everything, rounds)
-    headers = {"Authorization": "Bearer monitor"}
+    headers: dict[str, Any] = {"Authorization": "Bearer monitor"}
     told = json.loads((await site.get("/ui/api/plane", **headers)).body)
     assert (told["program"], told["simulated"], told["clock"], told["user"]) == (
         "run",
@@ -189,7 +190,7 @@ async def test_a_manager_changes_neither_nodes_nor_time(
     site: Client, plane: Plane, path: str, body: dict[str, Any]
 ) -> None:
     await grant(plane, "monitor", SITE)
-    headers = {"Authorization": "Bearer monitor", "Content_Type": "application/json"}
+    headers: dict[str, Any] = {"Authorization": "Bearer monitor", "Content_Type": "application/json"}
     refused = await site.get(f"/ui/api/{path}", method="POST", data=json.dumps(body), **headers)
     assert refused.status == 409
 
