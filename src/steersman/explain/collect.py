@@ -117,7 +117,7 @@ async def collect(
     if namespace:
         documents += await _one(api, KINDS_BY_NAME["Namespace"], "", namespace, unread)
     documents.append(document)
-    rounds = await _rounds(api if trace is None else trace, target, unread if trace is not None else {})
+    rounds = await read_rounds(api if trace is None else trace, target, unread if trace is not None else {})
     if rounds is not None:
         now = rounds["now"]
     return document, Snapshot(now, documents, unread, rounds)
@@ -173,7 +173,7 @@ async def _one(
     return (found,)
 
 
-async def _rounds(api: Api, target: Target, unread: dict[str, str]) -> dict[str, Any] | None:
+async def read_rounds(api: Api, target: Target, unread: dict[str, str]) -> dict[str, Any] | None:
     """The rounds about the object and those of its namespace, of a server that is steersman's; None of any other."""
     about = {"namespace": target.namespace, "name": target.name, "kind": target.kind.name, "limit": "50"}
     around = {"namespace": target.namespace, "limit": str(MAX_ROUNDS), "include": "rounds"}

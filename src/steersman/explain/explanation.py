@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -16,12 +16,24 @@ MAX_OBJECTS = 1000
 
 def explain(snapshot: Snapshot, document: Document) -> Explanation:
     """Explain an object from a snapshot."""
+    steps = explain_in_steps(snapshot, document)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            explanation: Explanation = done.value
+            return explanation
+
+
+def explain_in_steps(snapshot: Snapshot, document: Document) -> Generator[None, None, Explanation]:
+    """Explain an object, and pause after each object that is looked at: a tree may have hundreds of pods."""
     tree: list[State] = []
     found: list[Finding] = []
     for case, depth, relation in _walk(snapshot, document):
         told = state(case, depth, relation)
         tree.append(told)
         found += [replace(each, depth=depth) for each in findings(case)]
+        yield
     above = list(_owners(snapshot, document))
     for depth, each in enumerate(above, 1):
         case = Case(snapshot, each)

@@ -156,6 +156,12 @@ class Snapshot:
             if namespace is None or key.namespace == namespace:
                 yield document
 
+    def pods_on(self, node: str) -> Iterator[Document]:
+        """The pods of a node, of all namespaces."""
+        for pod in self.objects("Pod"):
+            if (pod.get("spec") or {}).get("nodeName") == node:
+                yield pod
+
     def known(self, kind: str) -> bool:
         """Whether the objects of a kind were read."""
         return kind not in self.unread
@@ -183,7 +189,7 @@ class Snapshot:
             place = Ref(about.get("kind", ""), about.get("namespace", ""), about.get("name", ""))
             found.setdefault(place, []).append(event)
         for events in found.values():
-            events.sort(key=_event_time, reverse=True)
+            events.sort(key=event_time, reverse=True)
         return found
 
     def events(self, document: Document, *reasons: str) -> list[Document]:
@@ -207,7 +213,8 @@ def selects(document: Document, other: Document) -> bool:
         return False
 
 
-def _event_time(event: Document) -> str:
+def event_time(event: Document) -> str:
+    """The time of an event as text, the last one of a series; empty if it has none."""
     meta = event.get("metadata", {})
     series = event.get("series") or {}
     times = (

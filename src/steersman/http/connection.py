@@ -15,7 +15,7 @@ from types import coroutine
 from typing import Any, TypeAlias, cast
 
 from steersman.http.head import HeaderBlock, Headers, MalformedRequest, parse_header_block, parse_request_line
-from steersman.http.limits import SWEEP, Limits, Wait, overdue, share, to_evict
+from steersman.http.limits import SWEEP, Limits, Wait, client_time, overdue, share, to_evict
 from steersman.http.request import NO_BODY, HttpRequest, RequestBody
 from steersman.http.response import HttpResponse, ResponseWriter, StreamingResponse
 from steersman.http.tls import Handshakes, TlsConnection
@@ -103,12 +103,12 @@ class HttpServer:
     def _sweep(self) -> None:
         self._timer = None
         loop = asyncio.get_running_loop()
-        self.sweep(loop.time())
+        self.sweep(client_time(loop))
         if self.connections or (self._handshakes is not None and self._handshakes.pending):
             self._timer = loop.call_later(SWEEP, self._sweep)
 
     def sweep(self, now: float) -> None:
-        """Give up on the clients that have kept the server waiting for too long. ``now`` is the loop's time."""
+        """Give up on the clients that have kept the server waiting for too long. ``now`` is their `client_time`."""
         for connection in overdue(self._everyone(), now):
             connection.time_out()
 
@@ -206,7 +206,7 @@ class HttpConnection(asyncio.Protocol):
         self.counted = 0
         """Bytes held, as the server counts them."""
         self.since = 0.0
-        """The loop's time since which the client has not moved, in seconds."""
+        """The time since which the client has not moved, in seconds of `client_time`."""
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._writer = ResponseWriter(self._loop, server.date)
@@ -239,7 +239,7 @@ class HttpConnection(asyncio.Protocol):
         if self._server.closing:
             self._writer.abort()
             return
-        self.since = self._loop.time()
+        self.since = client_time(self._loop)
         self._server.connection_made(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -287,11 +287,11 @@ class HttpConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writer.pause()
-        self.since = self._loop.time()
+        self.since = client_time(self._loop)
         self._count()
 
     def resume_writing(self) -> None:
-        self.since = self._loop.time()
+        self.since = client_time(self._loop)
         self._writer.resume()
         self._count()
         # Not at once: TLS may call this within a write.
@@ -335,7 +335,7 @@ class HttpConnection(asyncio.Protocol):
             self._at, self._scanned = at, max(at, len(data) - 3)
             if not self._unanswered:
                 self._unanswered = True
-                self.since = self._loop.time()
+                self.since = client_time(self._loop)
             return None
         line, _, raw_block = data[at:end].partition(b"\r\n")
         if raw_block == self._header_block[0]:
@@ -352,7 +352,7 @@ class HttpConnection(asyncio.Protocol):
         at = end + 4
         if block.content_length or block.chunked:
             self._body = body = RequestBody(block.content_length, chunked=block.chunked)
-            self.since = self._loop.time()
+            self.since = client_time(self._loop)
             body.receive(data, at)
             self._buffer, self._at = b"", 0
         elif at == len(data):
@@ -483,7 +483,7 @@ class HttpConnection(asyncio.Protocol):
             response.end()
         else:
             writer.write_response(response, keep_alive=keep_alive)
-        self.since = self._loop.time()
+        self.since = client_time(self._loop)
         self._head_size = 0
         if writer.unsent or self.counted:
             self._count()

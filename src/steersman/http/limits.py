@@ -6,9 +6,12 @@ reached, the client that has kept the server waiting for the longest loses its c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Limits(NamedTuple):
@@ -53,6 +56,12 @@ EVICTED_AT_ONCE = 20
 """One in this many connections is evicted when there are too many: looking for them takes time."""
 
 
+def client_time(loop: asyncio.AbstractEventLoop) -> float:
+    """The time by which clients are waited for, in seconds: the loop's, or real time where the loop's time runs at another speed."""
+    real: Callable[[], float] = getattr(loop, "real_time", loop.time)
+    return real()
+
+
 class Waiting(Protocol):
     """A connection, as far as the limits concern it."""
 
@@ -62,7 +71,7 @@ class Waiting(Protocol):
 
     @property
     def since(self) -> float:
-        """The loop's time since which the client has not moved, in seconds."""
+        """The time since which the client has not moved, in seconds of `client_time`."""
 
     @property
     def authenticated(self) -> bool:

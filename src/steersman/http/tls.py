@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-from steersman.http.limits import Wait
+from steersman.http.limits import Wait, client_time
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
     def __init__(self, handshakes: Handshakes) -> None:
         super().__init__()
         self._handshakes = handshakes
-        self.since = handshakes.loop.time()
+        self.since = client_time(handshakes.loop)
         """The loop's time at which the connection was made, in seconds."""
         self._application: asyncio.Protocol | None = None
         self._socket: asyncio.Transport | None = None

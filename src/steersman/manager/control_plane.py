@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,8 +28,11 @@ from steersman.http.limits import Limits
 from steersman.intent.controller import Controller, Settings
 from steersman.manager.aggregated_api import AggregatedApi, RemoteClients
 from steersman.manager.controller_selection import select
+from steersman.manager.dashboard import PREFIX
 from steersman.manager.embedded_election import EmbeddedElection
 from steersman.manager.flags import UsageError
+from steersman.manager.plane_dashboard import USER as DASHBOARD_USER
+from steersman.manager.plane_dashboard import ControlPlane, ControlPlaneSite
 from steersman.manager.supervisor import ComponentFailed, Supervisor
 from steersman.manager.tracing import make_tracing
 from steersman.runtime.controller_group import ControllerGroup
@@ -42,6 +46,8 @@ from steersman.server.auth.users import MASTERS, User, authenticated, node_user,
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.calls import WebhookAddresses
+from steersman.server.http.app import ApiServer
+from steersman.server.http.loopback import LoopbackListener
 from steersman.server.local import LocalApi
 from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
@@ -49,9 +55,11 @@ from steersman.sim import metrics
 from steersman.sim.dynamicresources import DRIVER, Devices
 from steersman.sim.kubelet import Kubelets, KubeletSettings, pod_addresses
 from steersman.sim.kubelet.kubelet_endpoint import KubeletEndpoint
+from steersman.sim.scaled_clock import ScaledLoop
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
+from steersman.sim.time_control import TimeControl
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
 from steersman.snapshot.loading import service_cidr
 from steersman.snapshot.model import LoadedSnapshot
@@ -103,7 +111,8 @@ class ControlPlaneOptions:
     data_dir: Path | None
     nodes: int
     controllers: bool
-    speed: float
+    speed: float | None
+    """The speed of the cluster's clock, which can be changed while it runs; None: the machine's time, and a faster event loop."""
     verbosity: int
     max_connections: int
     max_watches: int
@@ -128,6 +137,10 @@ class ControlPlaneOptions:
     keep_kubeconfig: bool = True
     """Whether the kubeconfig stays when the control plane ends."""
     quiet: bool = False
+    ui: bool = True
+    """Whether there is a dashboard."""
+    ui_port: int | None = None
+    """The port on loopback where browsers open the dashboard; 0: any free port; None: over HTTPS only."""
 
     @property
     def node_names(self) -> list[str]:
@@ -145,6 +158,8 @@ class RunningControlPlane:
     kubeconfig: Path
     server: Server
     controllers: int
+    dashboard: str
+    """The URL of the dashboard, with a token; empty where there is none for browsers."""
     other_manager: str
     """The name of another manager that holds the Lease, so that the controllers wait; empty if there is none."""
     failed: Callable[[], Coroutine[Any, Any, ComponentFailed]]
@@ -167,6 +182,7 @@ async def run_control_plane(options: ControlPlaneOptions, clock: Clock) -> Async
 
 async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack) -> RunningControlPlane:
     supervisor = Supervisor()
+    loop = asyncio.get_running_loop()
     server, boot, durable, manager = _server(options, clock, stack, supervisor)
     server.registry.enable(gate for gate, on in options.gates.items() if on)
     server.webhook_addresses = WebhookAddresses(options.webhook_addresses)
@@ -187,12 +203,15 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         _create_role(server, KUBELET_VOLUMES, "", "persistentvolumeclaims", "persistentvolumes")
         _bind_kubelets(server, KUBELET_VOLUMES)
         install_storage(server, csi=options.csi)
+    token = secrets.token_urlsafe(32) if options.ui_port is not None else ""
+    viewer = User(DASHBOARD_USER, groups=(MASTERS,))
     try:
         api_server = await boot.serve(
             server,
             authorizer,
             host=options.host,
             port=options.port,
+            tokens={token: viewer} if token else None,
             durable=durable,
             limits=Limits(connections=options.max_connections),
             max_watches=options.max_watches,
@@ -227,6 +246,20 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     ready = asyncio.Event()
     rounds = TraceView(tracing.trace, clock)
     api_server.state.documents = {PATH: rounds.answer}
+    dashboard = ""
+    kubelets: Kubelets | None = None
+    if options.ui:
+        plane = ControlPlane(clock, rounds, simulated=options.nodes > 0)
+        api_server.state.site = site = ControlPlaneSite(plane, server, authorizer, rounds)
+        if options.ui_port is not None:
+            listener = await _open_to_browsers(api_server, options.ui_port)
+            stack.push_async_callback(listener.close)
+            dashboard = f"http://127.0.0.1:{listener.port}{PREFIX}/#token={token}"
+        stack.push_async_callback(site.close)
+        if isinstance(loop, ScaledLoop):
+            plane.time = time = TimeControl(loop, clock, server.store, lambda: _wake_ups(rounds, kubelets))
+            site.sleep = loop.sleep_in_real_time
+            stack.callback(time.release)
     others: list[str] = []
     if loops:
 
@@ -244,7 +277,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             clock,
             make,
             identity=manager,
-            speed=options.speed,
+            loop=loop if isinstance(loop, ScaledLoop) else None,
             on_other=other_leads,
         )
         supervisor.start(election.run(ready.set), "the controllers")
@@ -285,7 +318,28 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             supervisor.start(DeviceDriver(api, clock, names, options.dra).run(), "the devices")
     await supervisor.wait_for(ready)
     other = others[-1] if others else ""
-    return RunningControlPlane(api_server.url, path, server, len(loops), other, supervisor.failed)
+    return RunningControlPlane(api_server.url, path, server, len(loops), dashboard, other, supervisor.failed)
+
+
+def _wake_ups(rounds: TraceView, kubelets: Kubelets | None) -> Iterator[float | None]:
+    """When the components act again even if nothing changes."""
+    for group in rounds.groups:
+        for runner in group.runners:
+            yield runner.queue.next_due()
+    if kubelets is not None and kubelets.timer is not None:
+        yield kubelets.timer.when()
+
+
+async def _open_to_browsers(api_server: ApiServer, port: int) -> LoopbackListener:
+    """Serve the dashboard over plain HTTP on loopback, too: no browser trusts the authority of this control plane."""
+    listener = LoopbackListener(api_server.handle, PREFIX)
+    try:
+        await listener.open(port)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}; pass another --ui-port, or --no-ui"
+        ) from None
+    return listener
 
 
 def _remove(path: Path, text: bytes) -> None:

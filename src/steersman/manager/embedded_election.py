@@ -8,6 +8,7 @@ Other managers live in real time whatever the speed of the cluster's clock, so t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +18,7 @@ from steersman.api.clock import Clock
 from steersman.client.api import Api
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LeaderElector, LostLease
+from steersman.sim.scaled_clock import RealMonotonicClock, ScaledLoop
 
 log = logging.getLogger(__name__)
 
@@ -37,17 +39,18 @@ class EmbeddedElection:
         make: Callable[[Fence], ControllerGroup],
         *,
         identity: str,
-        speed: float = 1.0,
+        loop: ScaledLoop | None = None,
         on_other: Callable[[str], None] = lambda holder: None,
     ) -> None:
-        """``make`` makes the controllers, anew for each time that the Lease is won. ``on_other`` is called with the name of
-        another manager that holds the Lease.
+        """``make`` makes the controllers, anew for each time that the Lease is won. ``loop`` is the running loop, where its time
+        is not the machine's. ``on_other`` is called with the name of another manager that holds the Lease.
         """
         self._api = api
-        self._clock = clock
+        self._clock = clock if loop is None else RealMonotonicClock(clock)
         self._make = make
         self._identity = identity
-        self._speed = speed
+        self._sleep = asyncio.sleep if loop is None else loop.sleep_in_real_time
+        self._timeout = asyncio.timeout if loop is None else loop.timeout_in_real_time
         self._on_other = on_other
 
     async def run(self, synced: Callable[[], None]) -> None:
@@ -64,7 +67,8 @@ class EmbeddedElection:
                 identity=self._identity,
                 patience=PATIENCE,
                 release_on_cancel=True,
-                speed=self._speed,
+                sleep=self._sleep,
+                timeout=self._timeout,
                 on_new_leader=self._notice,
             )
             controllers = partial(self._lead, elector.fence, synced)

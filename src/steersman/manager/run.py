@@ -40,6 +40,7 @@ from steersman.manager.flags import UsageError, warnings
 from steersman.manager.late_start import served, start_late
 from steersman.manager.options import Options, options
 from steersman.manager.serving import setup as serving
+from steersman.manager.serving.dashboard import ManagerSite
 from steersman.manager.tracing import make_tracing
 from steersman.manager.verb import Given
 from steersman.manager.version import as_kubernetes, full, raw, user_agent
@@ -123,11 +124,13 @@ async def manage(options: Options, connection: ClientConfig) -> None:
     build_info.describe(metrics, options.features, root)
     clients = ClientBuilder(root, use_service_accounts=options.use_service_accounts)
     tracing = make_tracing()
-    routes = serving.routes(options, leader_migration, clock, metrics, TraceView(tracing.trace, clock))
+    rounds = TraceView(tracing.trace, clock)
+    routes = serving.routes(options, leader_migration, clock, metrics, rounds)
     server: serving.SecureServing | None = None
     try:
         if options.serving.secure_port:
-            server = serving.SecureServing(options, clock, metrics, routes)
+            site = ManagerSite(connection, clock, rounds, count)
+            server = serving.SecureServing(options, clock, metrics, routes, site)
         await wait_for_server(root)
         if server is not None:
             await server.open()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import sys
@@ -55,10 +56,12 @@ def options(given: Given) -> ControlPlaneOptions:
         raise UsageError("--allow-exec needs nodes that pods run on: pass --nodes=1 or more")
     if values["pod-logs"] and not Path(values["pod-logs"]).is_dir():
         raise UsageError(f"--pod-logs: {values['pod-logs']} is no directory")
-    if values["speed"] <= 0:
+    if not 0 < values["speed"] < math.inf:
         raise UsageError(f"--speed must be more than 0, but got {values['speed']:g}")
     if not 0 <= values["port"] < 65536:
         raise UsageError(f"--port must be from 0 to 65535, but got {values['port']}")
+    if not 0 <= values["ui-port"] < 65536:
+        raise UsageError(f"--ui-port must be from 0 to 65535, but got {values['ui-port']}")
     if values["max-watches"] < 1:
         raise UsageError(f"--max-watches must be at least 1, but got {values['max-watches']}")
     if values["max-connections"] <= values["max-watches"]:
@@ -82,7 +85,7 @@ def options(given: Given) -> ControlPlaneOptions:
         nodes=values["nodes"],
         controllers=not values["no-controllers"],
         scheduler=not values["no-scheduler"],
-        speed=values["speed"],
+        speed=values["speed"] if "speed" in given.set else None,
         verbosity=values["v"],
         max_connections=values["max-connections"],
         max_watches=values["max-watches"],
@@ -97,6 +100,9 @@ def options(given: Given) -> ControlPlaneOptions:
         audit_log=Path(values["audit-log"]).absolute() if values["audit-log"] else None,
         keep_kubeconfig=bool(values["kubeconfig"]),
         quiet=values["quiet"],
+        ui=not values["no-ui"],
+        # Without a greeting there is no way to learn the token.
+        ui_port=None if values["no-ui"] or values["quiet"] or given.command else values["ui-port"],
     )
 
 
@@ -129,9 +135,10 @@ def _run(options: ControlPlaneOptions) -> int:
         # Connections that cannot be accepted would keep others from being noticed.
         watches = min(options.max_watches, files * 3 // 4)
         options = replace(options, max_connections=files, max_watches=watches)
-    if options.speed == 1.0:
+    speed = options.speed
+    if speed is None:
         return process.run(_serve(options, RealClock))
-    with asyncio.Runner(loop_factory=lambda: ScaledLoop(options.speed)) as runner:
+    with asyncio.Runner(loop_factory=lambda: ScaledLoop(speed)) as runner:
         loop = runner.get_loop()
         return runner.run(_serve(options, lambda: ScaledClock(loop)))
 
@@ -177,6 +184,8 @@ def _greeting(options: ControlPlaneOptions, running: RunningControlPlane, took: 
         yield f"  warning: {warning}"
     yield f"  export KUBECONFIG={running.kubeconfig}"
     yield "  kubectl get nodes            (Ctrl-C here stops the control plane)"
+    if running.dashboard:
+        yield f"  dashboard: {running.dashboard}"
 
 
 def warnings(options: ControlPlaneOptions) -> Iterator[str]:

@@ -23,7 +23,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias, TypeVar
 
 from steersman.api.clock import Clock
@@ -78,14 +78,15 @@ class LeaderElector:
         patience: float | None = 10.0,
         release_on_cancel: bool = False,
         coordinated: bool = False,
-        speed: float = 1.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        timeout: Callable[[float | None], AbstractAsyncContextManager[object]] = asyncio.timeout,
         on_new_leader: Callable[[str], None] | None = None,
         emit: Emitter | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         """``patience`` is how many seconds the work has to end, None: as long as it takes. ``coordinated``
-        leaves it to the API server who leads. ``speed`` is how many seconds of the clock pass in one second of the
-        other candidates. ``on_new_leader`` is told of every change of the holder seen; ``emit`` records events.
+        leaves it to the API server who leads. ``sleep`` and ``timeout`` are in the seconds of the other candidates and of
+        the clock's ``monotonic``, where the event loop's are not. ``on_new_leader`` is told of every change of the holder seen; ``emit`` records events.
         """
         if lease_duration <= renew_deadline:
             raise ValueError("leaseDuration must be greater than renewDeadline")
@@ -110,12 +111,13 @@ class LeaderElector:
         self._clock = clock
         self._namespace = namespace
         self._duration = int(lease_duration)
-        self._speed = speed
-        self._retry = retry_period * speed
-        self._patience = patience * speed if patience is not None else None
+        self._sleep = sleep
+        self._timeout = timeout
+        self._retry = retry_period
+        self._patience = patience
         # One hanging request must not use up the whole deadline.
-        self._limit = max(1.0, renew_deadline / 2) * speed
-        self._span = min(renew_deadline, self._duration * (1 - MARGIN)) * speed
+        self._limit = max(1.0, renew_deadline / 2)
+        self._span = min(renew_deadline, self._duration * (1 - MARGIN))
         self._release = release_on_cancel
         self._coordinated = coordinated
         self._on_new_leader = on_new_leader
@@ -149,7 +151,7 @@ class LeaderElector:
 
     def check(self, tolerance: float = 20.0) -> str | None:
         """The error, if this process should have stopped leading long ago and has not; None otherwise."""
-        overdue = self._clock.monotonic() - self._observed > (self._duration + tolerance) * self._speed
+        overdue = self._clock.monotonic() - self._observed > self._duration + tolerance
         if self._leading and overdue:
             return f"failed election to renew leadership on lease {self.name}"
         return None
@@ -195,7 +197,7 @@ class LeaderElector:
             # A success that took so long that the fence is closed again is none.
             if await self._try() and self.fence():
                 break
-            await asyncio.sleep(self._pause())
+            await self._sleep(self._pause())
         self._leading = True
         self._status.set(1)
         self._say("became leader")
@@ -209,7 +211,7 @@ class LeaderElector:
         within the lease duration and one retry period.
         """
         pause = self._retry * (1 - SPREAD * self._clock.random.random())
-        left = self._observed + seconds_of(self._lease) * self._speed - self._clock.monotonic()
+        left = self._observed + seconds_of(self._lease) - self._clock.monotonic()
         return min(pause, left) if self.leader and left > 0.0 else pause
 
     async def _renew(self) -> str:
@@ -220,15 +222,15 @@ class LeaderElector:
         """
         while True:
             try:
-                async with asyncio.timeout(self._until - self._clock.monotonic()):
-                    await asyncio.sleep(self._retry)
+                async with self._timeout(self._until - self._clock.monotonic()):
+                    await self._sleep(self._retry)
                     while not await self._try():
                         if self.leader != self.identity:
                             self._until = -math.inf
                             return f"held by {self.leader or 'no process'}"
                         if self._heir:
                             return f"the server prefers {self._heir}"
-                        await asyncio.sleep(self._retry)
+                        await self._sleep(self._retry)
             except TimeoutError:
                 return TOO_LATE
 
@@ -238,7 +240,9 @@ class LeaderElector:
         renewal.cancel()
         work.cancel()
         try:
-            await asyncio.wait((work, renewal), timeout=self._patience)
+            with suppress(TimeoutError):
+                async with self._timeout(self._patience):
+                    await asyncio.wait((work, renewal))
             if not work.done():
                 log.error("What was done as leader of %s does not stop; its writes are refused", self.name)
             elif stopping and not work.cancelled() and work.exception() is not None:
@@ -299,7 +303,7 @@ class LeaderElector:
 
     def _valid(self, now: float) -> bool:
         """Whether the lease was seen to change less than its duration ago."""
-        return now < self._observed + seconds_of(self._lease) * self._speed
+        return now < self._observed + seconds_of(self._lease)
 
     @property
     def _heir(self) -> str:
@@ -347,7 +351,7 @@ class LeaderElector:
             log.error("Failed to release lease %s/%s: %s", self._namespace, self.name, error or "timed out")
 
     async def _within(self, request: Awaitable[T]) -> T:
-        async with asyncio.timeout(self._limit):
+        async with self._timeout(self._limit):
             return await request
 
     # -- telling ------------------------------------------------------------------------------

@@ -350,6 +350,10 @@ class WorkQueue(Generic[K]):
             return "waiting", max(due.when - self._clock.monotonic(), 0.0), due.causes
         return "", 0.0, ()
 
+    def next_due(self) -> float | None:
+        """When the first delayed key is due, on the clock's ``monotonic``; None if there is none."""
+        return self._heap[0][0] if self._heap else None
+
     def unfinished(self) -> float:
         """The total age of the keys being processed, in seconds."""
         now = self._clock.monotonic()

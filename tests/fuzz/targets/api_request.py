@@ -63,7 +63,7 @@ class Servers:
         state = AppState(server, DiscoveryCache(server), WatchRegistry(server.store))
         made = ApiServer(state, "127.0.0.1", secure=False)
         for request in SEEDS[:2]:
-            await exchange(made._handle, (request,))
+            await exchange(made.handle, (request,))
         return made
 
 
@@ -98,7 +98,7 @@ def failures() -> Iterator[list[BaseException]]:
 async def check_request(data: bytes) -> None:
     server = await SERVERS.current()
     with failures() as failed:
-        transport = await exchange(server._handle, (data,))
+        transport = await exchange(server.handle, (data,))
     if failed:
         raise failed[0]
     if transport.closed:

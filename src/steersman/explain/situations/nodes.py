@@ -57,10 +57,8 @@ def drain_blocked(case: Case) -> Iterator[Finding]:
     if not case.spec.get("unschedulable"):
         return
     blocked: dict[str, list[str]] = {}
-    for pod in case.snapshot.objects("Pod"):
-        if (pod.get("spec") or {}).get("nodeName") != case.ref.name or pod["metadata"].get(
-            "deletionTimestamp"
-        ):
+    for pod in case.snapshot.pods_on(case.ref.name):
+        if pod["metadata"].get("deletionTimestamp"):
             continue
         for budget in case.snapshot.objects("PodDisruptionBudget", pod["metadata"].get("namespace", "")):
             status = budget.get("status") or {}

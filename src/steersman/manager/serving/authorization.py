@@ -10,8 +10,8 @@ from steersman.api.bounded_cache import ExpiringCache
 from steersman.api.clock import Clock
 from steersman.client.api import Api
 from steersman.manager.flags import UsageError
-from steersman.manager.serving.reviews import ACCESS, review, subject
-from steersman.server.auth.attributes import Decision
+from steersman.manager.serving.reviews import ACCESS, Document, review, subject
+from steersman.server.auth.attributes import Attributes, Decision
 from steersman.server.auth.users import MASTERS, User
 
 CACHED_SIZE = 10_000
@@ -46,8 +46,23 @@ class AccessReviewer:
         self._known: ExpiringCache[bytes, Decision] = ExpiringCache(clock.monotonic, 8192)
 
     async def review(self, user: User, verb: str, path: str) -> Decision:
-        """Review a request. Raises `ApiError`."""
-        spec = {**subject(user), "nonResourceAttributes": {"path": path, "verb": verb}}
+        """Review a request for a path. Raises `ApiError`."""
+        return await self._review({**subject(user), "nonResourceAttributes": {"path": path, "verb": verb}})
+
+    async def review_resource(self, attributes: Attributes, version: str) -> Decision:
+        """Review a request for a resource. Raises `ApiError`."""
+        fields = {
+            "group": attributes.group,
+            "version": version,
+            "resource": attributes.resource,
+            "verb": attributes.verb,
+            "namespace": attributes.namespace,
+            "name": attributes.name,
+        }
+        wanted = {name: value for name, value in fields.items() if value}
+        return await self._review({**subject(attributes.user), "resourceAttributes": wanted})
+
+    async def _review(self, spec: Document) -> Decision:
         key = msgspec.json.encode(spec)
         known = self._known.get(key)
         if known is not None:
@@ -76,3 +91,11 @@ class Authorizer:
         if self._reviewer is None:
             return Decision(False)
         return await self._reviewer.review(user, verb, path)
+
+    async def authorize_resource(self, attributes: Attributes, version: str) -> Decision:
+        """Authorize a request for a resource of a version. Raises `ApiError` where the review fails."""
+        if MASTERS in attributes.user.groups:
+            return Decision(True)
+        if self._reviewer is None:
+            return Decision(False)
+        return await self._reviewer.review_resource(attributes, version)

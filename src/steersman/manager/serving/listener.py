@@ -22,6 +22,7 @@ from steersman.http.target import parse_target, wants_pretty
 from steersman.manager.flags import UsageError
 from steersman.manager.serving.authentication import Authenticator, Credentials
 from steersman.manager.serving.authorization import Authorizer
+from steersman.manager.serving.dashboard import ManagerSite
 from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.responses import (
     UNAUTHORIZED,
@@ -85,7 +86,9 @@ class HttpsListener:
         routes: Routes,
         clock: Clock,
         metrics: ServingMetrics,
+        site: ManagerSite | None = None,
     ) -> None:
+        self._site = site
         self._socket = listening
         self._contexts = contexts
         self._authenticator = authenticator
@@ -120,6 +123,8 @@ class HttpsListener:
         route_request = RouteRequest(request.method, path, query, request.headers.get("Accept"))
         try:
             answer = await self._answer(request, route_request)
+            if isinstance(answer, StreamingResponse):
+                return answer
         except (asyncio.CancelledError, ConnectionError, MalformedRequest):
             # The client has disconnected, or its body cannot be parsed, which the connection answers.
             raise
@@ -132,10 +137,17 @@ class HttpsListener:
         if len(answer.body) > _GZIP_THRESHOLD and "gzip" in request.headers.get("Accept-Encoding"):
             headers = (*answer.headers, ("Content-Encoding", "gzip"))
             answer = answer._replace(body=gzip.compress(answer.body, 1, mtime=0), headers=headers)
-        lines = (("Content-Type", answer.content_type), _CACHE, *answer.headers)
-        return HttpResponse(answer.status, lines, answer.body)
+        lines = {"Content-Type": answer.content_type, **dict((_CACHE, *answer.headers))}
+        return HttpResponse(answer.status, lines.items(), answer.body)
 
-    async def _answer(self, request: HttpRequest, route_request: RouteRequest) -> Response:
+    async def _answer(
+        self, request: HttpRequest, route_request: RouteRequest
+    ) -> Response | StreamingResponse:
+        path, site = route_request.path, self._site
+        if site is not None and not f"{path}/".startswith(f"{site.prefix}/"):
+            site = None
+        if site is not None and (page := site.public(request.method, path)) is not None:
+            return page
         tls = secured(request.transport)
         credentials = Credentials(request.headers, self._contexts.peers.of(tls) if tls is not None else ())
         start = self._clock.monotonic()
@@ -156,7 +168,12 @@ class HttpsListener:
             return review_failed(request.raw_path, str(error))
         self._metrics.authorized(decision.allowed, self._clock.monotonic() - known)
         if not decision.allowed:
+            if site is not None and user.name == ANONYMOUS.name:
+                # The page asks its user for a credential then.
+                return UNAUTHORIZED
             return forbidden_response(user, verb, route_request.path, decision.reason)
         if route_request.method == "PUT":
             route_request = route_request._replace(body=await request.read(_MAX_BODY) or b"")
+        if site is not None:
+            return await site.answer(request, path, route_request.query, user, self._authorizer)
         return await self._routes.answer(route_request)

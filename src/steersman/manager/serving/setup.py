@@ -30,6 +30,7 @@ from steersman.manager.serving.ca_bundles import (
     RequestHeaderConfig,
     RequestHeaderNames,
 )
+from steersman.manager.serving.dashboard import ManagerSite
 from steersman.manager.serving.listener import HttpsListener, listen
 from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.routes import Routes
@@ -78,8 +79,15 @@ def routes(
 class SecureServing:
     """Serves the endpoints of a manager. The socket is bound at once, and served from `open` on."""
 
-    def __init__(self, options: Options, clock: Clock, metrics: Metrics, routes: Routes) -> None:
-        """Raises `UsageError` where files, names or the address are invalid."""
+    def __init__(
+        self,
+        options: Options,
+        clock: Clock,
+        metrics: Metrics,
+        routes: Routes,
+        site: ManagerSite | None = None,
+    ) -> None:
+        """``site`` is the dashboard. Raises `UsageError` where files, names or the address are invalid."""
         serving, authentication = options.serving, options.authentication
         authorization = options.authorization
         paths = AllowedPaths(authorization.always_allow_paths)
@@ -128,8 +136,16 @@ class SecureServing:
             request_certificates=authenticator.requests_certificates,
         )
         self.listener = HttpsListener(
-            listening, contexts, authenticator, Authorizer(paths, reviewer), routes, clock, serving_metrics
+            listening,
+            contexts,
+            authenticator,
+            Authorizer(paths, reviewer),
+            routes,
+            clock,
+            serving_metrics,
+            site,
         )
+        self._site = site
 
     async def open(self) -> None:
         """Start to serve. Raises `UsageError` where the cluster's CAs cannot be loaded."""
@@ -140,6 +156,8 @@ class SecureServing:
 
     async def close(self) -> None:
         """Stop serving."""
+        if self._site is not None:
+            await self._site.close()
         await self.listener.close()
         if self._watching is not None:
             self._watching.cancel()

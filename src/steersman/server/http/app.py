@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from steersman.api.errors import ApiError, NotFound, ServerError
+from steersman.api.errors import ApiError, NotFound, ServerError, Unauthorized
 from steersman.http.client_certs import ClientCertContexts, PeerCertificates, secured
 from steersman.http.connection import HttpServer
 from steersman.http.head import MalformedRequest, http_date
@@ -29,7 +29,7 @@ from steersman.server.codec.convert import CODECS
 from steersman.server.codec.negotiation import is_supported
 from steersman.server.evaluation import EvaluationThread
 from steersman.server.http import request_body
-from steersman.server.http.context import AppState, Context, served_verbs
+from steersman.server.http.context import AppState, Context, Site, served_verbs
 from steersman.server.http.discovery_cache import DiscoveryCache
 from steersman.server.http.handlers import (
     handle_get,
@@ -138,7 +138,7 @@ class ApiServer:
         # The machine's time, not the cluster's, which may be ahead: clients compute the age of cached responses
         # from it.
         state.server.store.commit_hooks.append(self._follow_api_services)
-        self._http = HttpServer(self._handle, lambda: http_date(datetime.now(UTC)), limits)
+        self._http = HttpServer(self.handle, lambda: http_date(datetime.now(UTC)), limits)
         self._listener: asyncio.Server | None = None
 
     @property
@@ -214,8 +214,12 @@ class ApiServer:
 
     # -- one request --------------------------------------------------------------------------
 
-    async def _handle(self, http: HttpRequest) -> HttpResponse | StreamingResponse:
+    async def handle(self, http: HttpRequest) -> HttpResponse | StreamingResponse:
+        """Answers a request."""
         path, query = parse_target(http.raw_path)
+        site = self._site(path)
+        if site is not None and (public := site.public(http.method, path)) is not None:
+            return self._reply(http, public, [])
         try:
             info = request_info(http.method, path, query)
         except UnknownRequest as error:
@@ -229,6 +233,9 @@ class ApiServer:
             try:
                 user = self._authorize(http, info, query, user, event)
             except ApiError as error:
+                if site is not None and user.name == ANONYMOUS.name:
+                    # A browser asks its user for a credential then.
+                    raise Unauthorized("Unauthorized", reason="Unauthorized") from error
                 return self._reply(http, self._counted(info, denied_response(error)), [], event)
             ctx = Context(self.state, http, info, query, user, warnings, event)
             response = await self._route(ctx)
@@ -252,6 +259,11 @@ class ApiServer:
         # A client that has read the response to its write finds the event in its watch, as far as that is in our hands.
         after_events = info.verb in _WRITES and response.status < 300 and len(self.state.watches) > 0
         return self._reply(http, response, ctx.warnings if ctx is not None else [], event, after_events)
+
+    def _site(self, path: str) -> Site | None:
+        """The site that serves a path, if there is one."""
+        site = self.state.site
+        return site if site is not None and f"{path}/".startswith(f"{site.prefix}/") else None
 
     def _audit_event(self, http: HttpRequest, info: RequestInfo) -> AuditEvent:
         from steersman.server.http.audit import AuditEvent
@@ -367,7 +379,8 @@ class ApiServer:
         if not info.routed:
             return not_found()
         if not info.resource:
-            return handle_nonresource(ctx)
+            site = self._site(info.path)
+            return handle_nonresource(ctx) if site is None else await site.answer(ctx)
         gate = ctx.server.store.write_gate
         if gate is not None:
             # State that a failed disk does not have must not be shown: it will be gone after a restart.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 from msgspec import field
@@ -38,14 +38,31 @@ from steersman.server.http.webhook_client import WebhookClient
 from steersman.server.server import Server
 
 if TYPE_CHECKING:
+    from steersman.http.response import StreamingResponse
     from steersman.server.auth.ca import CertificatePair
     from steersman.server.http.aggregator import Aggregator
     from steersman.server.http.audit import AuditEvent, AuditLog
     from steersman.server.http.protobuf import ProtobufEncoder
+    from steersman.server.http.responses import Response
 
 T = TypeVar("T")
 
 USER_AGENT = "User-Agent"
+
+
+class Site(Protocol):
+    """Pages under one path, such as a dashboard."""
+
+    prefix: str
+    """The path without its last slash: ``/ui``."""
+
+    def public(self, method: str, path: str) -> Response | None:
+        """The response of a file without data, for every client; None for a path that needs authorization."""
+        ...
+
+    async def answer(self, ctx: Context) -> Response | StreamingResponse:
+        """Answer an authorized request."""
+        ...
 
 
 class AppState(msgspec.Struct, eq=False):
@@ -58,6 +75,8 @@ class AppState(msgspec.Struct, eq=False):
     """The OpenID documents by path."""
     documents: Mapping[str, Callable[[Query], bytes]] = field(default_factory=dict)
     """JSON documents that other components of the control plane serve, by path. They may raise `ApiError`."""
+    site: Site | None = None
+    """Pages that another component of the control plane serves."""
     address: str = ""
     """Host and port where clients reach this server: ``127.0.0.1:6443``."""
     durable: Callable[[], Awaitable[None]] | None = None

@@ -106,6 +106,8 @@ def _indented(made: Any) -> Response:
 
 def _paths(ctx: Context) -> list[str]:
     found = dict.fromkeys((*_PATHS, *ctx.state.documents))
+    if ctx.state.site is not None:
+        found[f"{ctx.state.site.prefix}/"] = None
     for group in ctx.state.discovery.discovery.apis()["groups"]:
         found[f"/apis/{group['name']}"] = None
         for version in group["versions"]:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from steersman.api.errors import ApiError, Expired
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.client.api import EventType, WatchEvent
+from steersman.http.limits import client_time
 from steersman.http.response import StreamingResponse
 from steersman.http.target import first
 from steersman.server import status_errors, tables
@@ -127,7 +128,7 @@ async def _send(
                 break
             event = await anext(subscription)
         if lines:
-            watch.since = loop.time()
+            watch.since = client_time(loop)
             response.keep(_EVENT * subscription.unread)
             await response.write(b"".join(lines))
             watch.since = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from steersman.http.limits import MAX_WATCHES
+from steersman.http.limits import MAX_WATCHES, client_time
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Subscription
 
@@ -38,7 +38,7 @@ class ActiveWatch:
         self.transport = transport
         self.bookmarks = bookmarks
         self.since: float | None = None
-        """The loop time since which data has been waiting for the client; None if none has."""
+        """The `client_time` since which data has been waiting for the client; None if none has."""
 
 
 class WatchRegistry:
@@ -87,7 +87,7 @@ class WatchRegistry:
     def _tick(self) -> None:
         self._timer = None
         self._sweeps += 1
-        self.sweep(asyncio.get_running_loop().time())
+        self.sweep(client_time(asyncio.get_running_loop()))
         if self._sweeps % BOOKMARKS == 0:
             self.bookmark()
         if self._watches:

@@ -113,7 +113,7 @@ class Kubelets:
         self._busy: dict[Key, None] = {}
         self._heap: list[tuple[float, int, Key]] = []
         self._set = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.TimerHandle | None = None
         self._workers: WorkerPool | None = None
         self._waits_for_claims = dra
         self._claims: ClaimPreparation | None = None
@@ -227,8 +227,8 @@ class Kubelets:
                     with background():
                         self._heartbeats.start(group)
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
+            if self.timer is not None:
+                self.timer.cancel()
             for machine in self._machines.values():
                 machine.cancel()
             await self._events.close(CLOSING)
@@ -335,10 +335,10 @@ class Kubelets:
             self._set_timer()
 
     def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
         at = self._heap[0][0] if self._heap else None
-        self._timer = None if at is None else asyncio.get_running_loop().call_at(at, self._on_timer)
+        self.timer = None if at is None else asyncio.get_running_loop().call_at(at, self._on_timer)
 
     def _on_timer(self) -> None:
         now = self._clock.monotonic()
@@ -348,7 +348,7 @@ class Kubelets:
             if local_pod is not None and local_pod.due == at:
                 local_pod.due = None
             self._enqueue(key)
-        self._timer = None
+        self.timer = None
         self._set_timer()
 
     async def _work(self) -> None:
