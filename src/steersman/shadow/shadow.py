@@ -214,6 +214,7 @@ class Shadow:
                 self._suspects.put_nowait(intention)
         due = self.comparison.next_due((name, key), now)
         if due is not None:
+            # Also what is a difference already: not every end of an intention enqueues its key.
             self._decide_again(name, key, due - now)
 
     def _decide_again(self, name: str, key: Key, after: float) -> None:
@@ -328,9 +329,11 @@ class Shadow:
         try:
             live = await self.api.get(kind.untyped, effect.key.namespace, effect.key.name)
         except NotFound:
-            if store.get(effect.key) is not None:
-                return None
-            return "no such object was created"
+            if effect.creates and store.get(effect.key) is None:
+                return "no such object was created"
+            # There is nothing left to write to: the next round of the key says so.
+            self._decide_again(intention.controller, intention.key, 0.0)
+            return None
         cached = store.get(effect.key)
         meta = live["metadata"]
         if effect.deletes and is_held(meta):
