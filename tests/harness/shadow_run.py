@@ -33,7 +33,7 @@ from steersman.sim.kubelet import Kubelets
 from tests.harness.audit import AuditEntry
 from tests.harness.child_process import Child, until
 from tests.harness.envtest import Binary, RealPlane
-from tests.harness.follow import beside
+from tests.harness.follow import beside, gone
 
 ROLE = Path(__file__).parents[2] / "deploy" / "rbac-read-only.yaml"
 REAL = Path(__file__).parents[1] / "real"
@@ -160,7 +160,7 @@ async def _converge_in(api: HttpApi, space: str, deployments: int = 20, replicas
             await change_all(change)
         await each(names, lambda name: api.delete(DEPLOYMENTS, space, name))
         await asyncio.sleep(PAUSE)
-    await api.delete(NAMESPACES, "", space)
+        await _remove(api, space)
 
 
 async def jobs(api: HttpApi, deadline: float) -> None:
@@ -183,12 +183,18 @@ async def _jobs_in(api: HttpApi, space: str, count: int = 20, pods: int = 10) ->
         for mode in ("NonIndexed", "Indexed"):
             await run_all(mode)
         await asyncio.sleep(PAUSE)
-    await api.delete(NAMESPACES, "", space)
+        await _remove(api, space)
 
 
 async def _namespace(api: HttpApi, name: str) -> None:
     await api.create(NAMESPACES, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     await asyncio.sleep(1)
+
+
+async def _remove(api: HttpApi, name: str) -> None:
+    """Delete a namespace and wait until it is gone: its pods need their kubelet for that."""
+    await api.delete(NAMESPACES, "", name)
+    await gone(api, NAMESPACES, "", name)
 
 
 LOADS: dict[str, Load] = {"converge": converge, "jobs": jobs}

@@ -108,6 +108,19 @@ def test_a_difference_that_is_fulfilled_afterwards_was_late() -> None:
     assert (rounds.comparison.tally(NAME).missing, rounds.comparison.tally(NAME).late) == (0, 1)
 
 
+def test_a_key_with_a_difference_is_decided_again_every_grace_time() -> None:
+    rounds = Rounds()
+    rounds.decide(0.0, STATUS)
+    rounds.decide(30.0, STATUS)
+    assert rounds.comparison.next_due((NAME, KEY), 30.0) == 60.0
+    (found,) = rounds.due(30.0)
+    rounds.comparison.report(found)
+    rounds.decide(60.0, STATUS)
+    assert rounds.comparison.next_due((NAME, KEY), 60.0) == 90.0
+    rounds.decide(90.0)
+    assert rounds.comparison.next_due((NAME, KEY), 90.0) is None
+
+
 def test_a_failed_round_leaves_intentions_as_they_are() -> None:
     rounds = Rounds()
     rounds.decide(0.0, STATUS)

@@ -241,6 +241,20 @@ def test_a_deleted_pod_that_a_finalizer_holds_is_no_difference() -> None:
         assert shadow.report().agreed
 
 
+def test_a_namespace_that_waits_for_a_finalizer_is_no_difference() -> None:
+    with Cluster(seed=1) as cluster:
+        shadow = shadow_beside(cluster)
+        cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: team}}")
+        held = "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: team, finalizers: [example.com/x]}}"
+        cluster.apply(held)
+        cluster.settle()
+        cluster.delete("Namespace", "team")
+        cluster.advance(minutes=5)
+        assert cluster.get("Namespace", "team").status.phase == "Terminating"
+        report = shadow.report()
+    assert (report.differences, report.late, report.errors) == ((), (), ())
+
+
 def test_pods_that_a_user_deletes_are_counted_and_are_no_difference() -> None:
     with Cluster(seed=1, nodes=0, controllers=(collector(100),)) as cluster:
         shadow = shadow_beside(cluster)

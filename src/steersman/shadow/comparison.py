@@ -209,9 +209,12 @@ class Comparison:
                 yield intention
 
     def next_due(self, place: Place, now: float) -> float | None:
-        """When the next intention of a key is due after ``now``, in monotonic seconds; None where none is."""
-        waiting = self._open.get(place, {}).values()
-        times = (each.since + self.grace for each in waiting if not each.reported and not each.settled)
+        """When a key is to be decided again, in monotonic seconds: when its next intention is due, and a grace time later where
+        one is a difference. None where none is open."""
+        waiting = [each for each in self._open.get(place, {}).values() if not each.settled]
+        times = [each.since + self.grace for each in waiting if not each.reported]
+        if any(each.reported or each.since + self.grace <= now for each in waiting):
+            times.append(now + self.grace)
         return min((time for time in times if time > now), default=None)
 
     def still_open(self, intention: Intention) -> bool:

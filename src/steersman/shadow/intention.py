@@ -75,6 +75,8 @@ class Effect(msgspec.Struct, frozen=True):
     """Whether an object to delete is being deleted already."""
     text: str = ""
     """The action in words."""
+    type: Kind[Any] | None = None
+    """The kind, to look for the object."""
 
     @property
     def words(self) -> str:
@@ -103,7 +105,7 @@ def effect_of(action: Write[Any]) -> Effect:
         case Create(kind, namespace, body):
             return _created(kind, namespace, body, text)
         case DeleteCollection(kind, namespace):
-            return Effect("delete all", kind.name, kind.resource, Key(namespace, ""), text=text)
+            return Effect("delete all", kind.name, kind.resource, Key(namespace, ""), text=text, type=kind)
         case Update(target, body, subresource):
             content = normalised(body if body is not None else target)
             return _about("update", target, text, subresource=subresource, content=content)
@@ -135,7 +137,7 @@ def _status(status: object, annotations: Mapping[str, str] | None) -> str:
 
 def _about(verb: str, target: Any, text: str, **rest: Any) -> Effect:
     at: Address[Any] = address_of(target) if isinstance(target, Object | Address) else _document(target)
-    return Effect(verb, at.kind.name, at.kind.resource, at.key, at.uid, text=text, **rest)
+    return Effect(verb, at.kind.name, at.kind.resource, at.key, at.uid, text=text, type=at.kind, **rest)
 
 
 def _document(target: Mapping[str, Any]) -> Address[Any]:
@@ -153,6 +155,7 @@ def _created(kind: Kind[Any], namespace: str, body: object, text: str) -> Effect
         owner=controller_uid(meta),
         content=normalised(body),
         text=text,
+        type=kind,
     )
 
 

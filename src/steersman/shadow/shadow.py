@@ -18,6 +18,7 @@ from steersman.api.kinds import NAMESPACES, PODS, Object
 from steersman.api.meta import format_time
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
+from steersman.client.pager import PAGE_SIZE
 from steersman.client.read_only import ReadOnlyApi
 from steersman.intent.actions import Create
 from steersman.intent.controller import Caches, Controller
@@ -213,6 +214,7 @@ class Shadow:
                 self._suspects.put_nowait(intention)
         due = self.comparison.next_due((name, key), now)
         if due is not None:
+            # Also what is a difference already: not every end of an intention enqueues its key.
             self._decide_again(name, key, due - now)
 
     def _decide_again(self, name: str, key: Key, after: float) -> None:
@@ -318,15 +320,20 @@ class Shadow:
     async def _look(self, intention: Intention) -> str | None:
         """What the server shows in the place of an intention; None where the cache is behind."""
         effect = intention.effect
-        store, kind = self.view.store(effect.resource), self._kind(effect.resource)
+        store, kind = self.view.store(effect.resource), effect.type
+        if effect.verb == "delete all" and kind is not None and await self._all_terminate(kind, effect):
+            self.comparison.settle(intention)
+            return None
         if kind is None or store is None or effect.key.name.endswith("*") or not effect.key.name:
             return f"nothing of it in {span(self._clock.monotonic() - intention.since)}"
         try:
             live = await self.api.get(kind.untyped, effect.key.namespace, effect.key.name)
         except NotFound:
-            if store.get(effect.key) is not None:
-                return None
-            return "no such object was created"
+            if effect.creates and store.get(effect.key) is None:
+                return "no such object was created"
+            # There is nothing left to write to: the next round of the key says so.
+            self._decide_again(intention.controller, intention.key, 0.0)
+            return None
         cached = store.get(effect.key)
         meta = live["metadata"]
         if effect.deletes and is_held(meta):
@@ -336,8 +343,10 @@ class Shadow:
             return None
         return f"left it as it is{last_writer(meta.get('managedFields') or ())}"
 
-    def _kind(self, resource: str) -> Kind[Any] | None:
-        return next((each.kind for each in self.group.informers if each.kind.resource == resource), None)
+    async def _all_terminate(self, kind: Kind[Any], effect: Effect) -> bool:
+        """Whether all objects that a collection still has are being deleted, and wait for kubelets or finalizers."""
+        page = await self.api.list(kind.as_(Object), effect.key.namespace, limit=PAGE_SIZE)
+        return all(item.metadata.deletionTimestamp is not None for item in page.items)
 
     def _report(self, intention: Intention, theirs: str) -> None:
         effect = intention.effect
