@@ -6,20 +6,7 @@ reference in the documents follow from the declaration. This package is imported
 
 from __future__ import annotations
 
-from steersman.http.limits import MAX_WATCHES, Limits
-from steersman.manager.flag_types import (
-    BOOL,
-    DIRECTORY,
-    DURATION,
-    FILE,
-    FLOAT,
-    GATES,
-    INT,
-    STRING,
-    STRINGS,
-    choice,
-)
-from steersman.manager.flags import Option
+from steersman.manager.flag_types import BOOL, DIRECTORY, FILE, INT, STRING, STRINGS, choice
 from steersman.manager.verb import Argument, Example, Verb, columns, flag, output_flag, verbs_of
 from steersman.manager.verbs.connection import CONNECTION, KUBECONFIG
 from steersman.manager.verbs.planes import CONTROLLERS, NODE, RUN, UP

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.manager.flag_types import (
-    BOOL,
-    DURATION,
-    FILE,
-    FLOAT,
-    STRING,
-    STRINGS,
-    choice,
-)
+from steersman.manager.flag_types import BOOL, DURATION, FILE, FLOAT, STRING, STRINGS, choice
 from steersman.manager.flags import Option
 from steersman.manager.verb import Argument, Example, Verb, flag, output_flag
 from steersman.manager.verbs.connection import CONNECTION, TRACE
