@@ -227,6 +227,8 @@ def _class(cls: type[Any]) -> str:
             continue
         if isinstance(value, property) and value.__doc__:
             parts.append(f"### {cls.__name__}.{name}\n\n{_text(value.__doc__)}\n")
+        elif isinstance(value, classmethod) and value.__doc__:
+            parts.append(_callable(cls.__name__, name, getattr(cls, name), "###"))
         elif inspect.isfunction(value) and value.__doc__:
             parts.append(_callable(cls.__name__, name, value, "###"))
     return "\n".join(parts)

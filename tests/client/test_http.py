@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from steersman.api.errors import (
     AlreadyExists,
@@ -723,6 +724,21 @@ async def test_a_watch_asks_for_bookmarks_and_tells_events_in_order(api: HttpApi
         "resourceVersion": "3",
         "timeoutSeconds": "300",
     }
+
+
+async def test_events_that_gather_in_the_socket_between_two_reads_all_arrive_in_order(
+    api: HttpApi, server: Any
+) -> None:
+    slow = replace(PODS, read_interval=0.01)
+    versions = [str(number) for number in range(1, 9)]
+    pods = [{**POD, "metadata": {**POD["metadata"], "resourceVersion": version}} for version in versions]
+    server.stream(*(line("MODIFIED", pod) for pod in pods))
+    assert [event.resource_version async for event in api.watch(slow)] == versions
+
+
+async def test_a_connection_that_breaks_between_two_reads_ends_the_watch(api: HttpApi, server: Any) -> None:
+    server.stream(line("ADDED", POD), abort=True)
+    assert len([event async for event in api.watch(replace(PODS, read_interval=0.01))]) <= 1
 
 
 async def test_a_watch_can_ask_for_what_is_there_first(api: HttpApi, server: Any) -> None:

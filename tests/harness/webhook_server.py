@@ -25,7 +25,10 @@ Handler = Callable[[dict[str, Any]], Reply]
 class WebhookServer:
     """Serves functions by their path. A path that is not there is a 404; a function that raises hangs up."""
 
-    def __init__(self, handlers: Mapping[str, Handler], *names: str) -> None:
+    handles: ClassVar[type[RequestHandler] | None] = None
+    """What answers its requests, if not functions."""
+
+    def __init__(self, handlers: Mapping[str, Handler], *names: str, authority: str = "webhooks") -> None:
         """``names`` are those of its certificate, besides 127.0.0.1."""
         self.handlers = dict(handlers)
         self.connections = 0
@@ -34,19 +37,15 @@ class WebhookServer:
         self.released = threading.Event()
         """Set when the server closes: a function that hangs waits for it."""
         now = datetime.now(UTC)
-        self.authority = CertificateAuthority(self_signed("webhooks", now), lambda: now)
+        self.authority = CertificateAuthority(self_signed(authority, now), lambda: now)
         pair = self.authority.serving(names or ("localhost",), ("127.0.0.1",))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with TemporaryDirectory() as where:
             both = Path(where, "pair")
             both.write_bytes(pair.cert + pair.key)
             context.load_cert_chain(both)
-        owner = self
-
-        class Serves(_Handler):
-            server_of = owner
-
-        self._http = _Server(("127.0.0.1", 0), Serves)
+        serves = type("Serves", (self.handles or RequestHandler,), {"server_of": self})
+        self._http = _Server(("127.0.0.1", 0), serves)
         self._http.owner, self._http.context = self, context
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
@@ -100,7 +99,9 @@ class _Server(ThreadingHTTPServer):
         pass
 
 
-class _Handler(BaseHTTPRequestHandler):
+class RequestHandler(BaseHTTPRequestHandler):
+    """Answers reviews with the functions of its server."""
+
     server_of: ClassVar[WebhookServer]
     protocol_version = "HTTP/1.1"
 

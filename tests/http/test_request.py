@@ -205,3 +205,37 @@ async def test_reading_a_body_fails_when_the_connection_is_lost() -> None:
     body.connection_lost()
     with pytest.raises(ConnectionResetError):
         await reading
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_what_has_arrived_of_a_body_is_dropped_when_the_connection_is_lost(chunked: bool) -> None:
+    # The request outlives its connection for a while, in its handler and in the handler's exception.
+    body = RequestBody(3_000_000, chunked=chunked)
+    reading = asyncio.create_task(body.read(5_000_000))
+    await asyncio.sleep(0)
+    body.receive((b"1e8480\r\n" if chunked else b"") + b"x" * 1_000_000)
+    assert body.parsed == 1_000_000
+    body.connection_lost()
+    body.receive(b"x" * 1_000_000)
+    body.skip()
+    assert (body.parsed, body.held) == (0, 0)
+    with pytest.raises(ConnectionResetError):
+        await reading
+
+
+async def test_a_body_whose_client_goes_after_its_last_byte_is_not_read_as_an_empty_one() -> None:
+    body = RequestBody(4, chunked=False)
+    reading = asyncio.create_task(body.read(100))
+    await asyncio.sleep(0)
+    body.receive(b"data")
+    body.connection_lost()
+    with pytest.raises(ConnectionResetError):
+        await reading
+
+
+async def test_a_body_and_its_reader_share_one_copy() -> None:
+    body = RequestBody(0, chunked=True)
+    body.receive(b"4\r\ndata\r\n0\r\n\r\n")
+    first = await body.read(100)
+    assert first == b"data"
+    assert await body.read(100) is first

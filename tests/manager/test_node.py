@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.controllers import CONTROLLERS
 from steersman.manager import cli, node
+from steersman.manager.verb import find, parse
+from steersman.manager.verbs import NODE
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.bootstrap import Bootstrap
 from steersman.sim import nodes
@@ -255,6 +258,34 @@ def test_a_kubeconfig_that_is_not_there_is_one_line(capfd: pytest.CaptureFixture
     assert cli.main(["node", "list", "--kubeconfig=/nonexistent/config"]) == 1
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("Error: /nonexistent/config: ")
+
+
+def test_what_a_verb_does_ends_with_the_nodes_as_a_document_where_one_is_asked_for(
+    cluster: Cluster, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for words, simulated in ((["fail"], "failed"), (["recover"], "up"), (["drain", "--force"], "up")):
+        given = parse(find(NODE.verbs, words[0], NODE.path), [*words[1:], "node-2", "-o", "json"])
+        cluster.do(node._VERBS[words[0]](cluster.api, given))
+        said = capfd.readouterr()
+        (row,) = json.loads(said.out)
+        assert (row["name"], row["simulated"]) == ("node-2", simulated)
+        assert "node-2" in said.err
+    given = parse(NODE, ["fail", "node-1", "-o", "table"])
+    cluster.do(node._VERBS["fail"](cluster.api, given))
+    assert capfd.readouterr().out.split() == [
+        "NAME",
+        "STATUS",
+        "SIMULATED",
+        "PODS",
+        "node-1",
+        "Ready",
+        "failed",
+        "0",
+    ]
+    given = parse(find(NODE.verbs, "recover", NODE.path), ["node-2"])
+    cluster.do(node._VERBS["recover"](cluster.api, given))
+    said = capfd.readouterr()
+    assert (said.out.startswith("node-2 "), said.err) == (True, "")
 
 
 def test_help_teaches(capfd: pytest.CaptureFixture[str]) -> None:

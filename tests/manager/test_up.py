@@ -317,6 +317,30 @@ def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:
     assert cli.main(["up", "--port=0", "--nodes=0", "--", sys.executable, "-c", program]) == 7
 
 
+def test_a_control_plane_loads_no_more_than_it_uses() -> None:
+    # Clients of webhooks and other servers, patterns of custom resources, CEL, protobuf: all come with their first use.
+    script = "import sys; from steersman.manager import cli; cli.main(); print(*sys.modules)"
+    words = ["up", "--port=0", "--quiet", "--", sys.executable, "-c", ""]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, timeout=60, check=True
+    )
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "steersman.server.http.app" in loaded
+    heavy = (
+        "aiohttp",
+        "importlib.metadata",
+        "kubernetes_validate",
+        "opentelemetry",
+        "re2",
+        "rich",
+        "steersman.api.cel.runtime",
+        "steersman.explain",
+        "steersman.server.codec.protobuf.encode",
+        "steersman.server.http.aggregator",
+    )
+    assert [name for name in heavy if name in loaded] == []
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

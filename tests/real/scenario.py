@@ -53,6 +53,8 @@ class Ask:
     """Whether a real server tells it in no particular order."""
     until: int = 0
     """A code to wait for, where a real server takes a moment: asked again until it comes."""
+    settled: str = ""
+    """The dotted path of a field to wait for in the same way."""
 
 
 def ask(title: str, method: str, path: str, body: Any = None, **more: Any) -> Ask:

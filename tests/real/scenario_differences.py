@@ -121,6 +121,36 @@ DIFFERENCES = (
     ),
 )
 
+SERVERS = (
+    next(each for each in DIFFERENCES if each.name == "column descriptions"),
+    Difference(
+        "owners in other versions",
+        (
+            "conversion: converts: patch converted",
+            "conversion: sets * patch converted",
+            "conversion: is not asked: patch converted",
+        ),
+        ("body.metadata.managedFields",),
+        "an owner of a custom resource in another version keeps fields that are written in this one",
+        "upstream converts the object to the version of each owner, with a call to the webhook for each",
+    ),
+    Difference(
+        "protobuf that is no UTF-8",
+        ("messages: a text that is no UTF-8",),
+        ("code",),
+        "refused with 400, since the body cannot be decoded",
+        "upstream decodes it, and cannot write it as JSON afterwards",
+    ),
+    Difference(
+        "allocations in messages",
+        ("devices: another allocation",),
+        ("body.message", "body.details.causes.0.message"),
+        "an allocation is shown as JSON, as on the wire",
+        "upstream shows it with all fields of its Go struct",
+    ),
+)
+"""The differences in the chapters about other servers."""
+
 
 def unlisted(
     found: Mapping[str, list[tuple[str, Any, Any]]], known: tuple[Difference, ...] = DIFFERENCES

@@ -78,6 +78,8 @@ class Plain:
     url: str
     hooks: str = ""
     """Where the webhooks of the scenario are."""
+    extension: int = 0
+    """The port of its extension API server."""
     _uids: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, str] = field(default_factory=dict)
     _title: str = ""
@@ -104,7 +106,7 @@ class Plain:
             drawn = (
                 isinstance(value, int) and name in ("nodePort", "healthCheckNodePort") and value != FIXED_PORT
             )
-            return "<port>" if drawn and value else value
+            return "<port>" if (drawn and value) or (value and value == self.extension) else value
         if name == "resourceVersion" and value.isdigit() and value != "0":
             if isinstance(within, dict) and "uid" in within:
                 return self._called(self._versions, "version", value)
@@ -124,6 +126,8 @@ class Plain:
         text = text.replace(self.url.removeprefix("https://"), "<server>")
         if self.hooks:
             text = text.replace(self.hooks, "<webhooks>")
+        if self.extension:
+            text = text.replace(f"localhost:{self.extension}", "<extension>")
         text = _ECHO.sub(_in_order, text)
         text = _TIME.sub(lambda found: f"<time{'.' * (len(found[1] or ''))}>", text)
         text = _UID.sub(self._uid, _TOKEN.sub("<token>", text))

@@ -29,14 +29,19 @@ from steersman.server.auth.ca import CertificatePair
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.codec.negotiation import PROTOBUF
 from steersman.server.server import Server
+from tests.harness.echo_extension import ExtensionServer
 from tests.harness.envtest import RealPlane
 from tests.harness.protobuf_reader import read_body, read_frames
-from tests.harness.webhook_server import WebhookServer
+from tests.harness.webhook_server import Handler, WebhookServer
+from tests.real.scenario_conversion import HANDLERS as CONVERTERS
 from tests.real.scenario_plain import Answer, Plain, in_order
 from tests.real.scenario_webhooks import HANDLERS
 
 ISSUER = "https://kubernetes.default.svc"
-GROUPS = {"admin": ("system:masters",)}
+NODES = ("system:nodes",)
+GROUPS = {"admin": ("system:masters",), "system:node:ungrouped": (), "misnamed": NODES}
+EXTENSION = "ext.scene-aggregation.svc"
+"""The name of the Service that an extension API server is behind."""
 PATIENCE = 60.0
 """Seconds that an answer may take."""
 SILENCE = 10.0
@@ -56,29 +61,37 @@ class Target:
     """Makes it forget what was."""
 
 
+def groups_of(user: str) -> tuple[str, ...]:
+    """The groups in the certificate of a user."""
+    return GROUPS.get(user, NODES if user.startswith("system:node:") else ())
+
+
 @asynccontextmanager
 async def real() -> AsyncIterator[Target]:
     """A real control plane of its own."""
     # Its caches would remember for a while what etcd was told to forget.
-    with RealPlane.start(apiserver=("--feature-gates=ListFromCacheSnapshot=false",)) as plane:
+    flags = ("--feature-gates=ListFromCacheSnapshot=false", "--enable-admission-plugins=NodeRestriction")
+    with RealPlane.start(apiserver=flags) as plane:
         keys = KeySet.load(plane.service_account_key.read_bytes())
         yield Target(
             plane.url,
-            lambda user: plane.tls(user) if user else ssl.create_default_context(cafile=str(plane.ca)),
+            lambda user: (
+                plane.tls(user, groups_of(user)) if user else ssl.create_default_context(cafile=str(plane.ca))
+            ),
             keys,
             lambda: _compact(plane.dir / "etcd.sock"),
         )
 
 
 @asynccontextmanager
-async def embedded() -> AsyncIterator[Target]:
+async def embedded(audit_log: Path | None = None) -> AsyncIterator[Target]:
     """The embedded server, at a socket."""
     clock = RealClock()
     server = Server(clock)
     fresh = Bootstrap.generate(clock.now)
     boot = Bootstrap(fresh.authority, fresh.keys, clock.now, ISSUER)
     authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)
-    edge = await boot.serve(server, authorizer)
+    edge = await boot.serve(server, authorizer, audit_log=audit_log)
 
     def forget() -> None:
         server.store.compacted = server.store.revision
@@ -89,7 +102,7 @@ async def embedded() -> AsyncIterator[Target]:
         yield Target(
             edge.url,
             lambda user: _context(
-                boot.authority.pair.cert, boot.authority.client(user, GROUPS.get(user, ())) if user else None
+                boot.authority.pair.cert, boot.authority.client(user, groups_of(user)) if user else None
             ),
             boot.keys,
             forget,
@@ -130,8 +143,10 @@ def _compact(socket: Path) -> None:
 # -- playing ----------------------------------------------------------------------------------
 
 
-async def play(target: Target, chapters: Mapping[str, Sequence[Any]]) -> dict[str, Answer]:
-    """Every answer by what its request is called."""
+async def play(
+    target: Target, chapters: Mapping[str, Sequence[Any]], handlers: Mapping[str, Handler] = HANDLERS
+) -> dict[str, Answer]:
+    """Every answer by what its request is called. ``handlers`` are those of the webhook server."""
     told: dict[str, Answer] = {}
     async with AsyncExitStack() as stack:
         sessions: dict[str, aiohttp.ClientSession] = {}
@@ -143,12 +158,15 @@ async def play(target: Target, chapters: Mapping[str, Sequence[Any]]) -> dict[st
                 sessions[user] = await stack.enter_async_context(made)
             return sessions[user]
 
-        hooks = stack.enter_context(WebhookServer(HANDLERS))
+        hooks = stack.enter_context(WebhookServer({**handlers, **CONVERTERS}))
+        extension = stack.enter_context(ExtensionServer(EXTENSION))
+        port = extension.address.rpartition(":")[2]
         for chapter, asks in chapters.items():
-            plain = Plain(target.url, hooks.address)
+            plain = Plain(target.url, hooks.address, int(port))
             namespace = f"scene-{chapter}"
             known = {"ns": namespace, "expired": expired(target.keys)}
             known |= {"hooks": hooks.address, "bundle": hooks.ca_bundle}
+            known |= {"extension": port, "authority": extension.ca_bundle}
             await _set_up(await session("admin"), target.url, namespace)
             for ask in asks:
                 title = f"{chapter}: {ask.title}"
@@ -201,12 +219,9 @@ async def send(session: aiohttp.ClientSession, url: str, ask: Any, known: Mappin
                     raw = await _lines(answer, ask.lines)
                 else:
                     raw = await answer.read()
-                if ask.until in (0, answer.status):
-                    return {
-                        "code": answer.status,
-                        "headers": answer.headers,
-                        "body": _read(raw, answer.content_type, _stream(answer.headers)),
-                    }
+                body = _read(raw, answer.content_type, _stream(answer.headers))
+                if ask.until in (0, answer.status) and (not ask.settled or _has(body, ask.settled)):
+                    return {"code": answer.status, "headers": answer.headers, "body": body}
             await asyncio.sleep(0.05)
 
 
@@ -230,6 +245,7 @@ async def _lines(answer: aiohttp.ClientResponse, count: int) -> bytes:
 
 
 def _filled(text: str, known: Mapping[str, str], safe: Callable[[str], str] = str) -> str:
+    text = re.sub('"<<#([a-z]+)>>"', lambda found: known[found[1]], text)  # a number
     return re.sub("<<([a-z]+)>>", lambda found: safe(known[found[1]]), text)
 
 
@@ -257,8 +273,15 @@ def _read(raw: bytes, kind: str, stream: str) -> Any:
 
 def _at(body: Any, path: str) -> Any:
     for part in path.split("."):
-        body = body[part]
+        body = body[int(part) if isinstance(body, list) else part]
     return body
+
+
+def _has(body: Any, path: str) -> bool:
+    try:
+        return bool(_at(body, path))
+    except (KeyError, IndexError, TypeError):
+        return False
 
 
 def expired(keys: KeySet) -> str:

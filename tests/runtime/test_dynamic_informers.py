@@ -15,7 +15,7 @@ from steersman.api.scheme import Key, Kind
 from steersman.client.capabilities import REMOTE
 from steersman.intent.all_resources import AllResources, Item
 from steersman.intent.controller import Caches, Change
-from steersman.runtime.dynamic_informers import PERIOD, DynamicInformers
+from steersman.runtime.dynamic_informers import PERIOD, RARE, DynamicInformers
 from steersman.runtime.informer import Informers
 from steersman.runtime.metrics import Metrics
 from steersman.server.local import LocalApi
@@ -222,11 +222,32 @@ def test_what_is_in_a_group_that_does_not_answer_stays_and_others_come(world: Wo
     assert around.follows("deployments.apps")
 
 
-def test_discovery_is_asked_every_half_minute_and_hardly_ever_within_the_process(world: World) -> None:
+def test_discovery_is_asked_every_half_minute_while_another_server_provides_resources(world: World) -> None:
     around = Around(world)
+    around.pass_(PERIOD)
+    before = around.api.asked
+    around.pass_(RARE)
+    assert around.api.asked - before == 1
+    services = load("apiregistration.k8s.io", "v1", "APIService")
+    spec = {
+        "group": "metrics.example.com",
+        "version": "v1",
+        "groupPriorityMinimum": 1000,
+        "versionPriority": 10,
+        "service": {"namespace": "default", "name": "metrics"},
+        "insecureSkipTLSVerify": True,
+    }
+    name = "v1.metrics.example.com"
+    world.run(around.api.create(services, "", {"metadata": {"name": name}, "spec": spec}))
+    around.pass_(PERIOD)
     before = around.api.asked
     around.pass_(20 * PERIOD)
-    assert around.api.asked - before <= 21
+    assert around.api.asked - before == 20
+    world.run(around.api.delete(services, "", name))
+    around.pass_(PERIOD)
+    before = around.api.asked
+    around.pass_(RARE)
+    assert around.api.asked - before == 1
 
 
 def test_until_everything_has_been_read_it_is_known_what_has_not(world: World) -> None:

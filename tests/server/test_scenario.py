@@ -50,6 +50,8 @@ def test_every_request_has_a_name_of_its_own_and_an_answer() -> None:
     assert len(names) == len(set(names)) > 1300
 
 
-@pytest.mark.parametrize("difference", differences.DIFFERENCES, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "difference", [*differences.DIFFERENCES, *differences.SERVERS[1:]], ids=lambda each: each.name
+)
 def test_the_documents_tell_of_every_difference(difference: Any) -> None:
     assert f"| {difference.name} | {difference.what} | {difference.why} |" in LIST.read_text()

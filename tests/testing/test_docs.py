@@ -44,5 +44,5 @@ def test_the_listings_of_the_page_pass(
 def test_every_part_of_a_cluster_that_is_for_others_is_on_the_page() -> None:
     page = PAGE.read_text()
     public = [name for name in dir(Cluster) if not name.startswith("_")]
-    aside = {"close", "manager", "run", "seed", "world", "plan", "aio"}
+    aside = {"close", "manager", "run", "seed", "world", "plan", "aio", "follow", "of"}
     assert [name for name in public if f"{name}" not in page and name not in aside] == []

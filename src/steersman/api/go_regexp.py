@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-import re2
-
 _MAX_MEMORY = 4 << 20
 """Bytes that RE2 may use for one pattern; the library keeps the last 128.
 
@@ -55,6 +53,8 @@ class Pattern(Protocol):
 
 def compile_pattern(pattern: str) -> Pattern:
     """Compiles a pattern. Raises `InvalidPattern`."""
+    import re2  # with the first pattern: a control plane without custom resources has none
+
     options = re2.Options()
     options.max_mem = _MAX_MEMORY
     options.log_errors = False

@@ -6,13 +6,14 @@ are kept.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from steersman.api.kinds import Object, OwnerReference, Struct
+from steersman.api.kinds import EMPTY, Object, OwnerReference, Struct
 from steersman.api.scheme import Kind
 
 
@@ -32,6 +33,18 @@ class PartialObject(Object, frozen=True):
     """An object of any kind. The type does not determine the kind, so `kind_of` does not work for it."""
 
     metadata: PartialObjectMeta = PartialObjectMeta()  # type: ignore[assignment]  # fewer fields than an ObjectMeta
+
+
+class LabelledPartialObjectMeta(PartialObjectMeta, frozen=True):
+    """The metadata of a `LabelledPartialObject`."""
+
+    labels: Mapping[str, str] = EMPTY
+
+
+class LabelledPartialObject(PartialObject, frozen=True):
+    """A `PartialObject` with its labels, for the few resources of which they are read."""
+
+    metadata: LabelledPartialObjectMeta = LabelledPartialObjectMeta()
 
 
 @lru_cache(maxsize=4096)

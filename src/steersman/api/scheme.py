@@ -42,6 +42,11 @@ class Kind(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """The type that documents are decoded as. ``dict`` keeps every field."""
     fields: str = ""
     """A field selector for the objects to watch. See `where`."""
+    read_interval: float = 0.0
+    """Seconds between two reads of a watch's connection; 0: read each event as it comes.
+
+    Many small events cost less when they are read at once. For heartbeats, of which only the silence matters.
+    """
 
     @property
     def api_version(self) -> str:

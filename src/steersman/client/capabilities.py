@@ -29,8 +29,12 @@ class Capabilities:
     """The promises of an `Api`. The defaults are those of a server across a network."""
 
     def __init__(self, *, steady: bool = False) -> None:
-        self.steady = steady
+        self._steady = steady
+
+    @property
+    def steady(self) -> bool:
         """Requests never fail by chance, and a watch lasts as long as it is read."""
+        return self._steady
 
     def when_not_empty(self, kind: Kind[Any], wake: Callable[[], None]) -> EmptyKind | None:
         """Call ``wake`` once a kind that has no objects may have one, so that it need not be watched until then.

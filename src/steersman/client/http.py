@@ -16,7 +16,7 @@ import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote
 
 import aiohttp
@@ -52,6 +52,8 @@ TIMEOUT = 65.0
 The server ends all but watches after 60 seconds. The client waits a little longer, to receive the server's error.
 """
 
+TRICKLE = 16 * 1024
+"""Bytes; a read of at least so many finds a stream that flows by itself, such as the initial events of a watch."""
 CONNECTIONS = 100
 """Concurrent requests, and so connections, of all clients of one identity."""
 
@@ -239,10 +241,16 @@ class HttpApi:
         request = ApiRequest("watch", "GET", kind.resource, at, accept_header(kind))
         decoder = self._shared.decoder.for_kind(kind)
         async with self._round_tripper.open_watch(request, timeout_seconds) as response:
+            size = 0
 
             async def read() -> bytes:
+                nonlocal size
                 try:
-                    return await response.content.readany()
+                    if kind.read_interval and 0 < size < TRICKLE:
+                        await _let_gather(response, kind.read_interval)
+                    chunk = await response.content.readany()
+                    size = len(chunk)
+                    return chunk
                 except TimeoutError:
                     raise Unreachable(
                         f"{self.config.server}: {request}: the server did not end the watch within its timeout"
@@ -361,6 +369,19 @@ class HttpApi:
 
 
 _DOCUMENT: Kind[dict[str, Any]] = Kind("", "", "", "", False, dict)
+
+
+async def _let_gather(response: aiohttp.ClientResponse, seconds: float) -> None:
+    """Leave what the server sends in the socket for a while."""
+    connection = response.connection
+    if connection is None or connection.transport is None:
+        return
+    transport = cast("asyncio.ReadTransport", connection.transport)
+    transport.pause_reading()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        transport.resume_reading()
 
 
 def _headers(config: ClientConfig, user_agent: str) -> CIMultiDict[str]:

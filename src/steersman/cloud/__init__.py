@@ -12,12 +12,14 @@ The factory gets the content of the file that ``--cloud-config`` names, or None 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from steersman.api.cloud import CloudProvider
 from steersman.api.go_quote import quote
 from steersman.cloud.local import from_config
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "steersman.cloud_providers"
 EXTERNAL = "external"
@@ -73,6 +75,9 @@ def make_provider(name: str, config: bytes | None = None) -> CloudProvider | Non
 
 
 def _points() -> tuple[EntryPoint, ...]:
+    # Only for providers that are not built in: it brings what reads zip files and mail headers.
+    from importlib.metadata import entry_points
+
     return tuple(entry_points(group=GROUP))
 
 

@@ -418,7 +418,11 @@ class HttpConnection(asyncio.Protocol):
         try:
             awaited = context.run(work.send, None)
         except StopIteration as done:
-            self._finish(request, done.value)
+            if isinstance(done.value, HttpResponse) and done.value.after_events:
+                # Two turns: woken tasks write in the first, and uvloop sends what they wrote, in any order, at its end.
+                self._loop.call_soon(self._loop.call_soon, self._finish_after_events, request, done.value)
+            else:
+                self._finish(request, done.value)
             return
         except MalformedRequest as error:
             self.busy = False
@@ -429,6 +433,13 @@ class HttpConnection(asyncio.Protocol):
             return
         self._task = self._loop.create_task(_continue(work, awaited), context=context)
         self._task.add_done_callback(lambda task: self._task_done(request, task))
+
+    def _finish_after_events(self, request: HttpRequest, response: HttpResponse) -> None:
+        if self._writer.transport is None:
+            self.abort()
+            return
+        self._finish(request, response)
+        self._process_buffer()
 
     def _task_done(self, request: HttpRequest, task: asyncio.Task[HttpResponse | StreamingResponse]) -> None:
         self._task = None
@@ -497,6 +508,8 @@ class HttpConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close the connection at once."""
+        if self._body is not None:
+            self._body.connection_lost()
         self._writer.abort()
 
     def close_if_idle(self) -> None:

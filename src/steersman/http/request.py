@@ -17,6 +17,7 @@ _MAX_TRAILER = 4096
 """Bytes of all trailer fields together, as in Go's net/http."""
 _FRAMING_FIELDS = ("content-length", "transfer-encoding")
 """Fields that come too late in a trailer."""
+_CLOSED = "the client closed the connection"
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
 
 
@@ -37,6 +38,7 @@ class RequestBody:
         "_in_trailer",
         "_input",
         "_limit",
+        "_lost",
         "_remaining",
         "_trailer",
         "_waiter",
@@ -66,6 +68,8 @@ class RequestBody:
         self._limit = 0
         self._exceeded = False
         """Data or framing is larger than the reader's limit."""
+        self._lost = False
+        """The connection is closed, and the body is dropped."""
         self._waiter: asyncio.Future[None] | None = None
 
     @property
@@ -85,6 +89,8 @@ class RequestBody:
 
     def receive(self, data: bytes, at: int = 0) -> None:
         """Take the received bytes from offset ``at`` on."""
+        if self._lost:
+            return
         if self._at < len(self._input):
             self._input, self._at = self._input[self._at :] + data[at:], 0
         else:
@@ -105,16 +111,22 @@ class RequestBody:
 
         Raises `MalformedRequest` and `ConnectionResetError`.
         """
-        if self.complete:
-            return bytes(self._data)
-        if self._chunk is None and self.size > limit:
+        if not self.complete:
+            if self._chunk is None and self.size > limit:
+                return None
+            self._limit = limit
+            self._parse()
+            if not self.complete and not self._exceeded:
+                self._waiter = asyncio.get_running_loop().create_future()
+                await self._waiter
+        if self._lost:
+            # The client may have gone between the last byte and this.
+            raise ConnectionResetError(_CLOSED)
+        if self._exceeded:
             return None
-        self._limit = limit
-        self._parse()
-        if not self.complete and not self._exceeded:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        return None if self._exceeded else bytes(self._data)
+        # One copy, which the handler and this share.
+        self._data = bytes(self._data)
+        return self._data
 
     @property
     def awaited(self) -> bool:
@@ -142,8 +154,14 @@ class RequestBody:
         return len(self._data)
 
     def connection_lost(self) -> None:
-        """Fail a pending `read`: no more bytes will come."""
-        self.fail(ConnectionResetError("the client closed the connection"))
+        """Drop what has arrived, and fail a pending `read`: no more bytes will come.
+
+        The request may be referred to for longer, by its handler's exception for example.
+        """
+        self._lost = True
+        self._input, self._at = b"", 0
+        self._data = b"" if self._chunk is None else bytearray()
+        self.fail(ConnectionResetError(_CLOSED))
 
     def fail(self, error: Exception) -> None:
         """Fail a pending `read`."""

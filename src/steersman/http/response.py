@@ -20,12 +20,16 @@ HeaderLine: TypeAlias = tuple[str, str]
 class HttpResponse:
     """A response whose body is complete when it is sent."""
 
-    __slots__ = ("body", "headers", "status")
+    __slots__ = ("after_events", "body", "headers", "status")
 
-    def __init__(self, status: int, headers: Iterable[HeaderLine], body: bytes = b"") -> None:
+    def __init__(
+        self, status: int, headers: Iterable[HeaderLine], body: bytes = b"", *, after_events: bool = False
+    ) -> None:
         self.status = status
         self.headers = headers
         self.body = body
+        self.after_events = after_events
+        """Whether tasks that are ready to run go first: watches that have an event to send."""
 
 
 class ResponseWriter:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 from steersman.manager.flags import UsageError
 from steersman.manager.verb import Verb, columns, find, help_text
-from steersman.manager.verbs import RUN, UP, VERBS, WHY
+from steersman.manager.verbs import RUN, VERBS, WHY
 
 HEAD = """\
 steersman: the control loops of Kubernetes, to run, import, question and fast-forward.
@@ -82,7 +82,7 @@ def _help(words: list[str]) -> int:
 
 def _perform(verb: Verb, words: Sequence[str], own_process: bool) -> int:
     """Perform a verb. ``own_process``: nothing else runs in this process."""
-    if own_process and verb in (RUN, UP):
+    if own_process and verb is RUN:
         from steersman.manager import process
 
         process.import_aiohttp()

@@ -26,6 +26,7 @@ from steersman.client.api import Api
 from steersman.cloud.local import LocalProvider
 from steersman.http.limits import Limits
 from steersman.intent.controller import Controller, Settings
+from steersman.manager.aggregated_api import AggregatedApi, RemoteClients
 from steersman.manager.controller_selection import select
 from steersman.manager.dashboard import PREFIX
 from steersman.manager.embedded_election import EmbeddedElection
@@ -38,6 +39,7 @@ from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.lease import identity
 from steersman.runtime.trace import Trace
 from steersman.runtime.trace_view import PATH, TraceView
+from steersman.server import admission
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
 from steersman.server.auth.rbac import GROUP, RBACAuthorizer
 from steersman.server.auth.users import MASTERS, User, authenticated, node_user, service_account_user
@@ -59,6 +61,8 @@ from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
 from steersman.sim.time_control import TimeControl
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
+from steersman.snapshot.loading import service_cidr
+from steersman.snapshot.model import LoadedSnapshot
 
 TAINT_REMOVER = "node-lifecycle-controller"
 """Removes the not-ready taint of a new node once the node is ready. Without it, nodes are not tainted."""
@@ -125,7 +129,11 @@ class ControlPlaneOptions:
     """Whether clients may run commands on this machine, and connect to its ports, as those of pods."""
     pod_logs: Path | None = None
     """A directory with logs of containers."""
+    audit_log: Path | None = None
+    """A file for a line about each request; None keeps no log."""
     command: tuple[str, ...] = ()
+    snapshot: LoadedSnapshot | None = None
+    """The cluster to begin with: its objects, and its nodes, which are simulated from then on."""
     keep_kubeconfig: bool = True
     """Whether the kubeconfig stays when the control plane ends."""
     quiet: bool = False
@@ -133,6 +141,13 @@ class ControlPlaneOptions:
     """Whether there is a dashboard."""
     ui_port: int | None = None
     """The port on loopback where browsers open the dashboard; 0: any free port; None: over HTTPS only."""
+
+    @property
+    def node_names(self) -> list[str]:
+        """The names of the simulated nodes."""
+        if self.snapshot is not None:
+            return [node.metadata.name for node in self.snapshot.nodes]
+        return [f"node-{number}" for number in range(1, self.nodes + 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +188,13 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     server.webhook_addresses = WebhookAddresses(options.webhook_addresses)
     loops = controllers(server, options.gates) if options.controllers else ()
     without = () if any(each.name == TAINT_REMOVER for each in loops) else ("TaintNodesByCondition",)
-    authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert, disabled_plugins=without)
-    if options.nodes:
+    authorizer = bootstrap_server(
+        server,
+        client_ca=boot.authority.pair.cert,
+        disabled_plugins=without,
+        cidr=service_cidr(server.store) or admission.CIDR,
+    )
+    if options.node_names:
         server.extend(metrics.install)
         _bind_kubelets(server, "system:node")
         if options.dra is not None:
@@ -195,13 +215,20 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             durable=durable,
             limits=Limits(connections=options.max_connections),
             max_watches=options.max_watches,
+            audit_log=options.audit_log,
         )
     except OSError as error:
+        if options.audit_log is not None and str(error.filename) == str(options.audit_log):
+            raise UsageError(
+                f"--audit-log: cannot write {options.audit_log}: {error.strerror}; pass another file"
+            ) from None
         address = f"{options.host}:{options.port}"
         raise UsageError(
             f"cannot listen on {address}: {error.strerror or error}; pass another --port, or --port=0"
         ) from None
     stack.push_async_callback(api_server.close)
+    clients = RemoteClients(api_server.url, boot.authority, lambda: api_server.state.aggregator)
+    stack.push_async_callback(clients.close)
     path = options.kubeconfig
     if options.command:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
@@ -241,7 +268,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             ready.set()
 
         def make(fence: Callable[[], bool]) -> ControllerGroup:
-            fleet = _fleet(loops, server, boot, authorizer, clock, fence, rounds.trace)
+            fleet = _fleet(loops, server, boot, authorizer, clock, fence, rounds.trace, clients)
             rounds.groups[:] = [fleet]
             return fleet
 
@@ -256,8 +283,8 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         supervisor.start(election.run(ready.set), "the controllers")
     else:
         ready.set()
-    if options.nodes:
-        names = [f"node-{number}" for number in range(1, options.nodes + 1)]
+    names = options.node_names
+    if names:
         api = _api(server, authorizer, User(KUBELETS), "kubelet")
         # Without controllers of its own, the control plane has those of another manager.
         volumes, attach = (not loops or any(one.name == each for one in loops) for each in (BINDER, ATTACHER))
@@ -272,6 +299,8 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             attach=attach,
             dra=dra,
             node_api=cache(lambda name: _api(server, authorizer, node_user(name), "kubelet")),
+            register=options.snapshot is None,
+            adopt=options.snapshot.nodes if options.snapshot is not None else (),
         )
         server.kubelets = KubeletEndpoint(kubelets, allow_exec=options.allow_exec, logs=options.pod_logs)
         supervisor.start(kubelets.run(), "the kubelets")
@@ -345,6 +374,7 @@ def _fleet(
     clock: Clock,
     fence: Callable[[], bool],
     trace: Trace,
+    clients: RemoteClients,
 ) -> ControllerGroup:
     files: Mapping[str, bytes] = {
         "ca.crt": boot.authority.pair.cert,
@@ -356,9 +386,12 @@ def _fleet(
         if controller.as_manager:
             return shared
         user = service_account_user("kube-system", controller.service_account or controller.name, "")
-        return _api(server, authorizer, user, MANAGER)
+        return acting_as(user)
 
-    shared = _api(server, authorizer, User(MANAGER_USER), MANAGER)
+    def acting_as(user: User) -> Api:
+        return AggregatedApi(_api(server, authorizer, user, MANAGER), user, clients)
+
+    shared = acting_as(User(MANAGER_USER))
     return ControllerGroup(
         loops,
         shared,
@@ -403,6 +436,10 @@ def _server(
     options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack, supervisor: Supervisor
 ) -> tuple[Server, Bootstrap, Durable | None, str]:
     """The API server, its keys, a wait until its writes are on disk, and the manager's name in its Lease."""
+    if options.snapshot is not None:
+        server = Server(clock, store=options.snapshot.store)
+        server.renew(server.registry.find("", "v1", "events"))
+        return server, Bootstrap.generate(clock.now), None, identity(clock)
     if options.data_dir is None:
         return Server(clock), Bootstrap.generate(clock.now), None, identity(clock)
     from steersman.server.storage.durable.data_dir import open_data_dir

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from steersman.manager.verbs import KUBECONFIG
 from steersman.sim.nodes import (
     NodeError,
     NodeRow,
+    Output,
     drain,
     fail,
     fail_devices,
@@ -65,8 +67,10 @@ async def _do(connection: ClientConfig, given: Given) -> None:
 
 
 async def _list(api: Api, given: Given) -> None:
-    rows = await list_nodes(api)
-    form = given.values["output"]
+    _print(await list_nodes(api), given.values["output"])
+
+
+def _print(rows: tuple[NodeRow, ...], form: str) -> None:
     print(document(rows, form) if form in DOCUMENTS else "\n".join(_table(rows)))
 
 
@@ -75,25 +79,42 @@ def _table(rows: tuple[NodeRow, ...]) -> Iterator[str]:
     return table([("NAME", "STATUS", "SIMULATED", "PODS"), *cells], right=(3,))
 
 
-def _each(act: Callable[[Api, str], Coroutine[Any, Any, None]]) -> _Verb:
+def _each(act: Callable[[Api, str, Output], Coroutine[Any, Any, None]]) -> _Verb:
     async def verb(api: Api, given: Given) -> None:
         for name in given.arguments:
-            await act(api, name)
+            await act(api, name, _progress(given))
+        await _show(api, given, given.arguments)
 
     return verb
 
 
 async def _drain(api: Api, given: Given) -> None:
+    force, timeout = given.values["force"], given.values["timeout"]
     for name in given.arguments:
-        await drain(api, name, force=given.values["force"], timeout=given.values["timeout"])
+        await drain(api, name, force=force, timeout=timeout, output=_progress(given))
+    await _show(api, given, given.arguments)
 
 
 async def _fail_device(api: Api, given: Given) -> None:
-    await fail_devices(api, given.arguments[0], given.arguments[1:])
+    await fail_devices(api, given.arguments[0], given.arguments[1:], _progress(given))
+    await _show(api, given, given.arguments[:1])
 
 
 async def _recover_device(api: Api, given: Given) -> None:
-    await recover_devices(api, given.arguments[0], given.arguments[1:])
+    await recover_devices(api, given.arguments[0], given.arguments[1:], _progress(given))
+    await _show(api, given, given.arguments[:1])
+
+
+def _progress(given: Given) -> Output:
+    """Where a verb says what it does: standard error, where an output is asked for."""
+    return partial(print, file=sys.stderr) if "output" in given.set else print
+
+
+async def _show(api: Api, given: Given, names: Collection[str]) -> None:
+    """Print the nodes as they are now, where an output is asked for."""
+    if "output" in given.set:
+        rows = tuple(row for row in await list_nodes(api) if row.name in names)
+        _print(rows, given.values["output"])
 
 
 _Verb: TypeAlias = Callable[[Api, Given], Coroutine[Any, Any, None]]

@@ -27,8 +27,10 @@ from steersman.manager.supervisor import ComponentFailed
 from steersman.manager.verb import Given, parse
 from steersman.manager.verbs import KUBECONFIG, UP
 from steersman.server.calls import parse_webhook_address
+from steersman.server.storage.durable.errors import DataDirError
 from steersman.sim.dynamicresources import MAX_DEVICES, Devices
 from steersman.sim.scaled_clock import ScaledClock, ScaledLoop
+from steersman.snapshot.model import LoadedSnapshot
 
 _OTHER_FILES = 64
 """Files that are open besides the connections: listeners, libraries, the data directory."""
@@ -67,6 +69,10 @@ def options(given: Given) -> ControlPlaneOptions:
             f"--max-connections must be more than --max-watches ({values['max-watches']}), "
             f"but got {values['max-connections']}"
         )
+    if values["from"] and values["data-dir"]:
+        raise UsageError("--from starts from a snapshot and keeps nothing: leave out --data-dir")
+    if values["from"] and "nodes" in given.set:
+        raise UsageError("--from has the nodes of the snapshot: leave out --nodes")
     try:
         addresses = dict(map(parse_webhook_address, values["webhook-address"]))
     except ValueError as error:
@@ -90,12 +96,23 @@ def options(given: Given) -> ControlPlaneOptions:
         command=given.command,
         allow_exec=values["allow-exec"],
         pod_logs=Path(values["pod-logs"]) if values["pod-logs"] else None,
+        snapshot=_snapshot(values["from"]) if values["from"] else None,
+        audit_log=Path(values["audit-log"]).absolute() if values["audit-log"] else None,
         keep_kubeconfig=bool(values["kubeconfig"]),
         quiet=values["quiet"],
         ui=not values["no-ui"],
         # Without a greeting there is no way to learn the token.
         ui_port=None if values["no-ui"] or values["quiet"] or given.command else values["ui-port"],
     )
+
+
+def _snapshot(path: str) -> LoadedSnapshot:
+    from steersman.snapshot.loading import load_file
+
+    try:
+        return load_file(Path(path))
+    except DataDirError as error:
+        raise UsageError(str(error)) from None
 
 
 def main(given: Given) -> int:
@@ -152,11 +169,17 @@ async def _serve(options: ControlPlaneOptions, clock: Callable[[], Clock]) -> in
 
 
 def _greeting(options: ControlPlaneOptions, running: RunningControlPlane, took: float) -> Iterator[str]:
-    nodes = f"{options.nodes} nodes" if options.nodes else "no nodes"
+    count = len(options.node_names)
+    nodes = f"{count} nodes" if count else "no nodes"
     controllers = f"{running.controllers} controllers" if running.controllers else "no controllers"
     yield f"steersman is up at {running.url} with {nodes} and {controllers} ({took:.1f} s)"
     if running.other_manager:
         yield f"  the controllers wait: {running.other_manager} holds the Lease kube-system/kube-controller-manager"
+    if options.snapshot is not None:
+        found = options.snapshot
+        yield f"  the objects are those of a cluster at {found.time:%Y-%m-%d %H:%M:%S} UTC"
+        for resource, why in (*found.unread.items(), *found.unknown.items()):
+            yield f"  not in the snapshot: {resource} ({why})"
     for warning in warnings(options):
         yield f"  warning: {warning}"
     yield f"  export KUBECONFIG={running.kubeconfig}"

@@ -7,7 +7,18 @@ reference in the documents follow from the declaration. This module is imported 
 from __future__ import annotations
 
 from steersman.http.limits import MAX_WATCHES, Limits
-from steersman.manager.flag_types import BOOL, DIRECTORY, FILE, FLOAT, GATES, INT, STRING, STRINGS, choice
+from steersman.manager.flag_types import (
+    BOOL,
+    DIRECTORY,
+    DURATION,
+    FILE,
+    FLOAT,
+    GATES,
+    INT,
+    STRING,
+    STRINGS,
+    choice,
+)
 from steersman.manager.flags import Option
 from steersman.manager.verb import Argument, Example, Verb, columns, flag, output_flag, verbs_of
 
@@ -81,6 +92,13 @@ UP = Verb(
         ),
         flag("no-ui", BOOL, False, "Serve no dashboard, neither there nor at /ui of the API server."),
         flag("data-dir", DIRECTORY, "", "Directory to store all objects in. By default in memory only."),
+        flag(
+            "from",
+            FILE,
+            "",
+            "Snapshot of a cluster (`steersman snapshot save`) to begin with. Its nodes and running pods are simulated from there "
+            "on.",
+        ),
         flag("nodes", INT, 3, "Number of simulated nodes. With 0 there is no scheduler either."),
         flag(
             "csi",
@@ -107,6 +125,13 @@ UP = Verb(
             DIRECTORY,
             "",
             "Directory with logs of pods, as NAMESPACE/POD/CONTAINER.log. By default logs tell what happened to a container.",
+        ),
+        flag(
+            "audit-log",
+            FILE,
+            "",
+            "File for a line of JSON about each request over HTTP, as kube-apiserver's audit log at the level Metadata: who asked for what, and what "
+            "became of it. It has no bodies. At 100 MB it becomes FILE.1.",
         ),
         flag("no-controllers", BOOL, False, "Run the API server, nodes and scheduler without controllers."),
         flag("no-scheduler", BOOL, False, "Run without a scheduler: another one binds the pods."),
@@ -150,6 +175,7 @@ UP = Verb(
         Example("steersman up", "until Ctrl-C; kubectl uses the kubeconfig that it names"),
         Example("steersman up --data-dir=data --nodes=10", "keep all objects, with more nodes"),
         Example("steersman up --speed=60", "an hour in a minute; the dashboard changes the speed"),
+        Example("steersman up --from=cluster.snapshot", "a copy of a real cluster, to try things on"),
         Example("steersman up --allow-exec", "kubectl exec and port-forward reach this machine"),
         Example(
             "steersman up --port=0 -- pytest", "run a command with KUBECONFIG set; its exit code is ours"
@@ -161,6 +187,8 @@ UP = Verb(
 
 _NODES = (Argument("NODE", many=True),)
 _DEVICES = (Argument("NODE"), Argument("DEVICE", many=True))
+_RESULT = output_flag()
+"""Shows the nodes as they are afterwards, as ``node list`` does."""
 NODE = Verb(
     "node",
     "fail, recover and reboot simulated nodes; drain and list nodes",
@@ -177,19 +205,19 @@ NODE = Verb(
             "fail",
             "stop the kubelets of nodes: no heartbeats, no pod status updates",
             arguments=_NODES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
         Verb(
             "recover",
             "start the kubelets of failed nodes again, and uncordon nodes: undoes fail and drain",
             arguments=_NODES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
         Verb(
             "reboot",
             "restart nodes with all their pods, and wait until they are back",
             arguments=_NODES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
         Verb(
             "drain",
@@ -199,25 +227,27 @@ NODE = Verb(
                 CONNECTION,
                 flag("force", BOOL, False, "Also evict pods that have no controller."),
                 flag("timeout", FLOAT, 0.0, "Seconds after which to give up on a node. By default never."),
+                _RESULT,
             ),
         ),
         Verb(
             "fail-device",
             "make simulated devices of a node unhealthy: they get a taint with the effect NoExecute",
             arguments=_DEVICES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
         Verb(
             "recover-device",
             "make simulated devices of a node healthy again",
             arguments=_DEVICES,
-            flags=(CONNECTION,),
+            flags=(CONNECTION, _RESULT),
         ),
     ),
     examples=(
         Example("steersman node list", "all nodes"),
         Example("steersman node fail node-2", "its pods are evicted after some minutes"),
         Example("steersman node drain node-2 --force", "also pods that have no controller"),
+        Example("steersman node recover node-2 -o json", "the node afterwards, for a program"),
         Example("steersman node fail-device node-2 device-0", "evict the pods that use the device"),
     ),
 )
@@ -358,24 +388,140 @@ WHY = Verb(
     ),
 )
 
+# -- shadow -----------------------------------------------------------------------------------
+
+
+def _shadow_flags() -> tuple[Option, ...]:
+    own = (
+        flag("for", DURATION, 0.0, "How long to compare, such as 10m. By default until Ctrl-C."),
+        flag("grace", DURATION, 30.0, "Time that the acting manager has for each write."),
+        flag("output", choice("text", "json", "yaml", "markdown"), "text", "Format of the report.", "o"),
+        flag("report", FILE, "", "File to write the report to as well."),
+        flag(
+            "metrics-file",
+            FILE,
+            "",
+            "File to write the figures to, in the text format of Prometheus: every 15 s, and at the end.",
+        ),
+    )
+    return (*own, *_run_flags())
+
+
+SHADOW = Verb(
+    "shadow",
+    "decide beside the manager of a cluster, write nothing, and report where the two differ",
+    description="All controllers run over the objects of the cluster, but what they would write is only compared with what the "
+    "acting manager writes. It needs the rights to get, list and watch (deploy/rbac-read-only.yaml), takes no lease and sends no "
+    "write. Give it the flags of the acting manager: those of `steersman run` are accepted, and those that do not change a "
+    "decision are ignored. The exit code is 0 where both agree, 2 where they differ, 1 where something could not be compared.",
+    flags=_shadow_flags,
+    examples=(
+        Example("steersman shadow --kubeconfig=admin.kubeconfig --for=10m", "compare for ten minutes"),
+        Example("steersman shadow --kubeconfig=… --terminated-pod-gc-threshold=100", "as the manager runs"),
+        Example("steersman shadow --kubeconfig=… --for=1h -o json --report=shadow.json", "for programs"),
+    ),
+)
+
+# -- plan -------------------------------------------------------------------------------------
+
+PLAN = Verb(
+    "plan",
+    "show what the control loops would do after a change, before it is made",
+    description="Reads a cluster with get and list only, or a snapshot; rebuilds it in memory under virtual time; makes the "
+    "change there, and fast-forwards. It prints what is created, changed and deleted, when and why; what is refused and by whom; "
+    "and what never converges. The exit code is 0 where everything converges, 2 where something is refused or does not, and 1 for "
+    "errors.",
+    flags=(
+        CONNECTION,
+        flag(
+            "from",
+            FILE,
+            "",
+            "Snapshot of a cluster (`steersman snapshot save`) to read instead of a cluster.",
+        ),
+        flag(
+            "filename",
+            STRINGS,
+            (),
+            "Manifest to apply, a directory of manifests, or - for standard input. Repeat the flag for more.",
+            "f",
+        ),
+        flag("delete", STRINGS, (), "Object to delete with its dependants, as KIND/NAME."),
+        flag("scale", STRINGS, (), "Workload to scale, as KIND/NAME=REPLICAS."),
+        flag("set-image", STRINGS, (), "Workload to give another image, as KIND/NAME=[CONTAINER=]IMAGE."),
+        flag("drain", STRINGS, (), "Node to drain."),
+        flag("force", BOOL, False, "With --drain, also evict pods that have no controller."),
+        flag("fail", STRINGS, (), "Node that fails: its kubelet stops."),
+        flag("for", STRING, "30m", "How far to look ahead, in the cluster's time."),
+        flag(
+            "assume",
+            STRINGS,
+            (),
+            "What the cluster cannot tell: start=2s, ready=20s, shutdown=5s, work=10m (of Jobs), image=web:v9:never, "
+            "metrics=FILE.",
+        ),
+        flag(
+            "namespace",
+            STRING,
+            "",
+            "Namespace of objects that name none. By default that of the kubeconfig.",
+            "n",
+        ),
+        flag("output", choice("text", "markdown", "json", "yaml"), "text", "Format of the output.", "o"),
+    ),
+    examples=(
+        Example("steersman plan -f change.yaml", "the next 30 minutes, if this is applied"),
+        Example(
+            "helm template shop ./chart | steersman plan -f - -n shop", "a release before it is installed"
+        ),
+        Example(
+            "steersman plan --drain node-3 --for 1h", "what moves, and what a PodDisruptionBudget refuses"
+        ),
+        Example(
+            "steersman plan --delete ns/old --from prod.snapshot", "the whole cascade, without a cluster"
+        ),
+        Example("steersman plan --set-image deploy/web=web:v9 --assume image=web:v9:never", "a bad roll"),
+        Example("steersman plan -f . -o markdown", "for the comment of a review"),
+    ),
+)
+
 # -- snapshot, completion, version ------------------------------------------------------------
 
 _DATA_DIR = flag("data-dir", DIRECTORY, "", "Data directory of `steersman up`. Required.")
 _SUMMARY = flag("output", choice("text", "table", "json", "yaml"), "text", "Format of the output.", "o")
 SNAPSHOT = Verb(
     "snapshot",
-    "save the data directory of an embedded server to a file, or restore it",
+    "save a cluster or a data directory to a file, or restore it",
+    description="A snapshot of a cluster has all objects that may be listed, and is for `plan`, `up --from` and tests. A snapshot "
+    "of the data directory of `steersman up` is a backup.",
     verbs=verbs_of(
         "snapshot",
         Verb(
             "save",
-            "write a snapshot, also while the server runs; it holds the server's keys: keep it safe",
+            "write a snapshot of a cluster, or of a data directory, which holds the server's keys: keep it safe",
             arguments=(Argument("FILE", files=True),),
-            flags=(_DATA_DIR, flag("force", BOOL, False, "Overwrite the file if it exists."), _SUMMARY),
+            flags=(
+                CONNECTION,
+                flag(
+                    "data-dir",
+                    DIRECTORY,
+                    "",
+                    "Data directory of `steersman up` to save instead of a cluster, also while the server runs.",
+                ),
+                flag("force", BOOL, False, "Overwrite the file if it exists."),
+                flag(
+                    "with-data",
+                    BOOL,
+                    False,
+                    "Keep the data of Secrets and ConfigMaps. By default they are replaced by hashes.",
+                ),
+                flag("events", BOOL, False, "Keep Events, too."),
+                _SUMMARY,
+            ),
         ),
         Verb(
             "restore",
-            "make a new data directory from a snapshot",
+            "make a new data directory from a snapshot of one",
             arguments=(Argument("FILE", files=True),),
             flags=(
                 _DATA_DIR,
@@ -391,6 +537,8 @@ SNAPSHOT = Verb(
         ),
     ),
     examples=(
+        Example("steersman snapshot save prod.snapshot --kubeconfig=…", "a cluster, with get and list only"),
+        Example("steersman up --from=prod.snapshot", "a copy of it on this machine"),
         Example("steersman snapshot save before.snapshot --data-dir=data", "also while the server runs"),
         Example("steersman snapshot restore before.snapshot --data-dir=again", "into a new directory"),
     ),
@@ -412,5 +560,5 @@ COMPLETION = Verb(
 )
 VERSION = Verb("version", "show the version")
 
-VERBS = (RUN, UP, NODE, WHY, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
+VERBS = (RUN, UP, NODE, WHY, PLAN, SHADOW, CONTROLLERS, DEMO, EXPLORE, SNAPSHOT, COMPLETION, VERSION)
 """In the order of the help."""

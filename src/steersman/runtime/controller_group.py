@@ -129,13 +129,13 @@ class ControllerGroup:
         return controller.cloud is None or offers(self._cloud, controller.cloud)
 
     def _make_runner(self, controller: Controller[Any]) -> ControllerRunner[Any]:
-        api, fence = self._api_of(controller), self._fence
+        api = self._api_of(controller)
         kinds = tuple(watch.kind for watch in controller.watches)
         recorder = Recorder(
             api,
             self._clock,
             component=controller.event_component or controller.service_account or controller.name,
-            fence=fence,
+            fence=self._fence,
         )
         ledger = Ledger(stores_of(self.informers, kinds), self._clock)
         queue: WorkQueue[Key] = WorkQueue(
@@ -145,18 +145,7 @@ class ControllerGroup:
             backoff=ItemBackoff(controller.min_backoff, controller.max_backoff),
             min_interval=controller.coalesce_within,
         )
-        shell = Shell(
-            api,
-            recorder,
-            ledger,
-            self._clock,
-            self.metrics,
-            fence,
-            self._files,
-            self._api,
-            self._cloud,
-            self._directories,
-        )
+        shell = self._make_shell(controller, api, recorder, ledger)
         self._recorders.append(recorder)
         return ControllerRunner(
             controller,
@@ -168,6 +157,21 @@ class ControllerGroup:
             self.metrics,
             self.trace,
             self.dynamic_informers,
+        )
+
+    def _make_shell(self, controller: Controller[Any], api: Api, recorder: Recorder, ledger: Ledger) -> Shell:
+        """The shell that performs the actions of a controller."""
+        return Shell(
+            api,
+            recorder,
+            ledger,
+            self._clock,
+            self.metrics,
+            self._fence,
+            self._files,
+            self._api,
+            self._cloud,
+            self._directories,
         )
 
     async def _work(self, runner: ControllerRunner[Any]) -> None:

@@ -96,13 +96,14 @@ class ControllerRunner(Generic[S]):
         self._unreadable: Mapping[Key, str] = {}
         if controller.watches:
             self._unreadable = informers.informer(controller.watches[0].kind).store.unreadable
-        self._caches: Caches = informers
+        self.caches: Caches = informers
+        """What its `observe` reads."""
         memory = controller.memory() if controller.memory is not None else None
         if controller.follows_all is not None:
             assert dynamic_informers is not None
-            self._caches = dynamic_informers.join(controller.follows_all, queue.add, memory)
+            self.caches = dynamic_informers.join(controller.follows_all, queue.add, memory)
         elif memory is not None:
-            self._caches = CachesWithMemory(informers, memory)
+            self.caches = CachesWithMemory(informers, memory)
         metrics.declare(controller.metrics)
         # A handler may be called at once, and may read any index.
         for watch in controller.watches:
@@ -122,7 +123,7 @@ class ControllerRunner(Generic[S]):
             if change.old is change.new and not primary:
                 return
             if watch.measures is not None and change.old is not change.new:
-                for measure in watch.measures(self._caches, change):
+                for measure in watch.measures(self.caches, change):
                     self._metrics.measure(measure)
             obj: Object = change.obj
             if watch.when is not None and not watch.when(obj):
@@ -131,7 +132,7 @@ class ControllerRunner(Generic[S]):
             version = obj.metadata.resourceVersion
             cause = Event(kind, obj.key, what, version, version)
             delay = watch.delay(change, self._clock.now()) if callable(watch.delay) else watch.delay
-            for key in watch.to(self._caches, change):
+            for key in watch.to(self.caches, change):
                 if delay > 0.0:
                     self.queue.add_after(key, delay, cause)
                 else:
@@ -194,7 +195,7 @@ class ControllerRunner(Generic[S]):
             await heartbeat.beat()
             looked = progress()
             for obj in wanted():
-                for key in watch.to(self._caches, Change(obj, obj)):
+                for key in watch.to(self.caches, Change(obj, obj)):
                     self.queue.add(key, RESYNC)
 
     async def _work(self) -> None:
@@ -291,7 +292,7 @@ class ControllerRunner(Generic[S]):
         broken = self._unreadable.get(key)
         if broken is not None:
             raise InvalidSpec(f"cannot be decoded: {broken}")
-        seen = self.controller.see(self._caches, key)
+        seen = self.controller.see(self.caches, key)
         if seen is None:
             self._ledger.forget(key)
             return Rest("gone")

@@ -220,7 +220,7 @@ class WillingServer:
         kind = kind_of(obj)
         document = msgspec.json.decode(encode(kind, obj))
         change = msgspec.json.decode(msgspec.json.encode(body))
-        return self.update(_read(kind, _patched(kind, document, change, type_)))
+        return self.update(_read(kind, patched(kind, document, change, type_)))
 
     def mutate(self, obj: Any, mutate: Callable[[dict[str, Any]], None]) -> Any:
         kind = kind_of(obj)
@@ -238,7 +238,8 @@ def _read(kind: Kind[Any], document: object) -> Any:
     return msgspec.json.decode(msgspec.json.encode(document), type=kind.type)
 
 
-def _patched(kind: Kind[Any], document: dict[str, Any], change: Any, type_: PatchType) -> Any:
+def patched(kind: Kind[Any], document: dict[str, Any], change: Any, type_: PatchType) -> Any:
+    """A document with a patch of this type applied."""
     match type_:
         case PatchType.MERGE | PatchType.APPLY:
             # An apply patch of the only field manager is a merge.

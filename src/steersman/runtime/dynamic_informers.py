@@ -1,7 +1,7 @@
 """Dynamic informers: kept in step with discovery, for controllers that follow every resource.
 
-Discovery is read every 30 seconds, and soon after a CustomResourceDefinition or APIService changes. A new resource is
-followed at once. A resource that disappears is dropped a little later, so that its last events are still seen; a
+Discovery is read soon after a CustomResourceDefinition or APIService changes, and every 30 seconds while another server
+provides some of the resources, which changes them without a word. A new resource is followed at once. A resource that disappears is dropped a little later, so that its last events are still seen; a
 resource whose group could not be discovered stays as it is.
 """
 
@@ -18,6 +18,7 @@ from steersman.api.clock import Clock
 from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
+from steersman.api.partial_object import LabelledPartialObject
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.all_resources import AllResources
@@ -32,8 +33,16 @@ log = logging.getLogger(__name__)
 
 PERIOD = 30.0
 """Seconds between two reads of discovery, as upstream's."""
-HINTS = ("customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io")
+RARE = 600.0
+"""Seconds between two reads where the API server itself provides every resource.
+
+differs: upstream reads every 30 seconds there, too.
+"""
+APISERVICES = "apiservices.apiregistration.k8s.io"
+HINTS = ("customresourcedefinitions.apiextensions.k8s.io", APISERVICES)
 """The resources whose changes add or remove resources."""
+AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
+"""The label of APIServices that an API server makes for its own group versions, those of custom resources included."""
 SOON = (0.2, 2.0, 15.0)
 """Seconds after such a change at which discovery is read: a server needs a moment to show it."""
 GRACE = 10.0
@@ -92,8 +101,8 @@ class DynamicInformers:
         """The followed resources that were not synced at the last check."""
         self._seen: DiscoveryResult | None = None
         """The last discovery that is fully followed."""
-        # On a server in this process every change of a definition is seen.
-        self._period = None if api.capabilities.steady else PERIOD
+        self._broken = False
+        """Whether discovery, or a part of it, failed at the last read."""
         self._hint = asyncio.Event()
         self._discovered_once = asyncio.Event()
 
@@ -114,10 +123,20 @@ class DynamicInformers:
         pauses: list[float] = []
         while True:
             await self.refresh()
-            if await self._hinted(pauses.pop(0) if pauses else self._period):
+            if await self._hinted(pauses.pop(0) if pauses else self._period()):
                 # A definition changed: read discovery until the server shows it.
                 pauses = list(SOON)
                 await asyncio.sleep(pauses.pop(0))
+
+    def _period(self) -> float | None:
+        """Seconds until discovery is read without a hint; None: never."""
+        if self._api.capabilities.steady:
+            return None  # on a server in this process every change of a definition is seen
+        services = self._followed.get(APISERVICES)
+        if self._broken or self._seen is None or services is None or not services.informer.synced:
+            return PERIOD
+        own = all(AUTOMANAGED in each.metadata.labels for each in services.informer.store.list())
+        return RARE if own else PERIOD
 
     async def _hinted(self, seconds: float | None) -> bool:
         """Wait for some seconds, or for a hint that resources changed; returns whether there was one."""
@@ -131,6 +150,7 @@ class DynamicInformers:
 
     async def refresh(self) -> None:
         """Read discovery once, and follow its resources."""
+        self._broken = False
         try:
             found = await self._api.discover()
         except Exception as error:
@@ -156,6 +176,7 @@ class DynamicInformers:
         self._discovered_once.set()
 
     def _failed(self) -> None:
+        self._broken = True
         if self._metrics is not None:
             self._metrics.sync_error()
 
@@ -186,10 +207,13 @@ class DynamicInformers:
         self._seen = None if waiting or found.failed else found
 
     def _begin(self, resource: ApiResource) -> None:
-        informer = self._informers.known(resource.partial)
+        kind = resource.partial
+        if resource.id == APISERVICES:
+            kind = kind.as_(LabelledPartialObject)
+        informer = self._informers.known(kind)
         shared = informer is not None
         if informer is None:
-            informer = self._informers.informer(resource.partial)
+            informer = self._informers.informer(kind)
         followed = _Followed(resource, informer.kind, informer, shared)
         self._followed[resource.id] = self._unread[resource.id] = followed
         self.all_objects.attach(informer.kind, informer.store)

@@ -138,6 +138,13 @@ class Store(Generic[O]):
             raise LookupError(f"no index {index!r}; there are {sorted(self._indexes)}") from None
         return found.under(value)
 
+    def values(self, index: str, obj: O) -> Iterable[Hashable]:
+        """The values under which an index would file an object. Raises `LookupError` for an unknown index."""
+        try:
+            return self._indexes[index].find(obj)
+        except KeyError:
+            raise LookupError(f"no index {index!r}; there are {sorted(self._indexes)}") from None
+
     def __len__(self) -> int:
         return len(self._objects)
 

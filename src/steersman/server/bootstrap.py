@@ -93,20 +93,24 @@ _HOSTS = (
 
 
 def bootstrap_server(
-    server: Server, *, client_ca: bytes = b"", disabled_plugins: Sequence[str] = ()
+    server: Server,
+    *,
+    client_ca: bytes = b"",
+    disabled_plugins: Sequence[str] = (),
+    cidr: str = admission.CIDR,
 ) -> RBACAuthorizer:
     """Installs what kube-apiserver has: custom resources, admission, RBAC, and its bootstrap objects.
 
     ``client_ca`` is the CA certificate of client certificates (PEM), published for extension API servers.
-    ``disabled_plugins`` names admission plugins to leave out. Returns the authorizer.
+    ``disabled_plugins`` names admission plugins to leave out; ``cidr`` is the range of cluster IPs. Returns the authorizer.
     """
     server.extend(establishing.install)
     server.extend(_follow_roles)
-    server.extend(admission.default().without(*disabled_plugins))
+    server.extend(admission.default(cidr=cidr).without(*disabled_plugins))
     for name in NAMESPACES:
         _create(server, "namespaces", "", Namespace(metadata=ObjectMeta(name=name)))
     install_roles(server)
-    create_bootstrap_objects(server)
+    create_bootstrap_objects(server, cidr=cidr)
     if client_ca:
         meta = ObjectMeta(name=EXTENSION_AUTHENTICATION, namespace="kube-system")
         data = {"client-ca-file": client_ca.decode()}
@@ -244,6 +248,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         durable: Callable[[], Awaitable[None]] | None = None,
         limits: Limits = Limits(),
         max_watches: int = MAX_WATCHES,
+        audit_log: Path | None = None,
     ) -> ApiServer:
         """Serves a server over TLS, with authentication and RBAC.
 
@@ -263,6 +268,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
             limits=limits,
             max_watches=max_watches,
             front_proxy=lambda: front_proxy.client(FRONT_PROXY, ()),
+            audit_log=audit_log,
         )
         api_server.state.openid = openid_documents(self.keys, self.issuer, f"{api_server.url}{JWKS_PATH}")
         return api_server

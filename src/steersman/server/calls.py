@@ -233,7 +233,7 @@ def service_endpoint(
     addresses: WebhookAddresses,
     find_service: Callable[[str, str], Any | None],
 ) -> Endpoint:
-    """The endpoint of a Service: by what was stated for the server, or by an annotation of the Service."""
+    """The endpoint of a Service: by what was stated for the server, by an annotation of the Service, or its external name."""
     port = f":{service.port}"
     path = path if path.startswith("/") or not path else f"/{path}"
     bare = Endpoint(f"https://{service.name}.{service.namespace}.svc{port}{path}", _pem(ca_bundle), service)
@@ -251,6 +251,8 @@ def service_endpoint(
             return bare._replace(address=parse_address(annotated))
         except ValueError as error:
             return bare._replace(unresolved=f"annotation {ADDRESS} of service {service}: {error}")
+    if found.spec.type == "ExternalName":
+        return bare._replace(address=f"{found.spec.externalName}:{service.port}")
     return bare._replace(
         unresolved=(
             f"services have no network here: state where {service.namespace}/{service.name} is served with "

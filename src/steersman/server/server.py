@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.clock import Clock
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from steersman.server.auth.authentication import Authenticator
     from steersman.server.auth.rbac import RBACAuthorizer
     from steersman.server.auth.tokens import TokenIssuer
+    from steersman.server.evaluation import EvaluationThread
     from steersman.server.kubelet_api import KubeletApi
 
 
@@ -41,6 +43,8 @@ Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 class RequestOptions(Protocol):
     """The options of a request that admission shows to webhooks and policies."""
 
+    @property
+    def user(self) -> User: ...
     @property
     def verb(self) -> str: ...
     @property
@@ -72,8 +76,8 @@ class ObjectView(NamedTuple):
     """The object with a changed view."""
 
 
-class AdmissionAttributes(NamedTuple):
-    """A request as admission sees it."""
+class AdmissionAttributes(msgspec.Struct, frozen=True, gc=False):
+    """A request as admission sees it. `Server.attributes` makes one; `msgspec.structs.replace` another with a changed object."""
 
     operation: Operation
     resource: Resource
@@ -151,8 +155,12 @@ class Server:
         """Where the webhooks of Services are served."""
         self.answers: Answers | None = None
         """The answers of webhooks that the request under way has; None for one that has asked none."""
+        self.evaluation_thread: EvaluationThread | None = None
+        """Evaluates expressions that cost much; None where the event loop does, which is under virtual time."""
         self.request_warnings: list[str] = []
         """The warnings of the request under way, for its client: of policies, and of rules that old values break."""
+        self.audit_annotations: dict[str, str] | None = None
+        """The audit annotations of the request under way; None where there is no audit log."""
         self.kubelets: KubeletApi | None = None
         """Answers for nodes: logs, commands, forwarded ports. None where there are no nodes."""
         self.reactions: dict[str, Reaction] = {}
@@ -185,6 +193,11 @@ class Server:
             return self.answers.now
         now = self.clock.now()
         return now.replace(microsecond=0) if now.microsecond else now
+
+    def annotate(self, key: str, value: str) -> None:
+        """Adds an audit annotation to the request under way. As upstream, the first value of a key stays."""
+        if self.audit_annotations is not None:
+            self.audit_annotations.setdefault(key, value)
 
     def uid(self) -> str:
         """A new unique id."""
@@ -284,7 +297,7 @@ class Server:
         """The ``managedFields`` of an object that the server has changed."""
         return field_manager_for(resource, subresource).updated(old, new, MANAGER, self.now())
 
-    def admit(
+    def attributes(
         self,
         operation: Operation,
         resource: Resource,
@@ -293,66 +306,34 @@ class Server:
         name: str,
         obj: Any,
         old: Any,
-        user: User,
-        options: RequestOptions | None = None,
+        request: RequestOptions,
         owners: Any = None,
         view: ObjectView | None = None,
-    ) -> Any:
-        """Run mutating admission; returns the object as it may be stored."""
-        if self.admission is None:
-            return obj
-        return self.admission.mutate(
-            AdmissionAttributes(
-                operation,
-                resource,
-                subresource,
-                namespace,
-                name,
-                obj,
-                old,
-                user,
-                options,
-                owners,
-                view,
-                self.answers,
-                self.dry_run,
-            )
+    ) -> AdmissionAttributes:
+        """A request as admission sees it, in this run of it."""
+        return AdmissionAttributes(
+            operation,
+            resource,
+            subresource,
+            namespace,
+            name,
+            obj,
+            old,
+            request.user,
+            request,
+            owners,
+            view,
+            self.answers,
+            self.dry_run,
         )
 
-    def validate(
-        self,
-        operation: Operation,
-        resource: Resource,
-        subresource: str,
-        namespace: str,
-        name: str,
-        obj: Any,
-        old: Any,
-        user: User,
-        options: RequestOptions | None = None,
-        owners: Any = None,
-        view: ObjectView | None = None,
-    ) -> BeforeWrite | None:
+    def admit(self, request: AdmissionAttributes) -> Any:
+        """Run mutating admission; returns the object as it may be stored."""
+        return request.obj if self.admission is None else self.admission.mutate(request)
+
+    def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
         """Run validating admission; returns a function to call right before the object is written."""
-        if self.admission is None:
-            return None
-        return self.admission.validate(
-            AdmissionAttributes(
-                operation,
-                resource,
-                subresource,
-                namespace,
-                name,
-                obj,
-                old,
-                user,
-                options,
-                owners,
-                view,
-                self.answers,
-                self.dry_run,
-            )
-        )
+        return None if self.admission is None else self.admission.validate(request)
 
     # -- objects with a TTL -------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ be scraped.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
@@ -20,15 +21,17 @@ from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
 from steersman.server.storage import computed
 from steersman.sim.kubelet.node import STATE, is_ready
-from steersman.sim.kubelet.usage import containers, node_metrics, pod_metrics
+from steersman.sim.kubelet.usage import Usage, containers, node_metrics, pod_metrics
+
+Measure: TypeAlias = Callable[[v1.Pod], list[tuple[str, Usage]]]
 
 READER = "system:aggregated-metrics-reader"
 """The ClusterRole that aggregates to view, edit and admin; metrics-server's own name for it."""
 
 
-def install(server: Server) -> None:
-    """Serve PodMetrics and NodeMetrics; an extension of the server."""
-    sources: tuple[computed.Source, ...] = (_Nodes(server), _Pods(server))
+def install(server: Server, measure: Measure = containers) -> None:
+    """Serve PodMetrics and NodeMetrics; an extension of the server. ``measure`` is the usage of a pod's containers."""
+    sources: tuple[computed.Source, ...] = (_Nodes(server, measure), _Pods(server, measure))
     for row, source in zip(METRICS_RESOURCES, sources, strict=True):
         resource = Resource(
             row.group,
@@ -58,8 +61,9 @@ def _reader() -> ClusterRole:
 class _Measured:
     """The pods and nodes of a server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, measure: Measure) -> None:
         self._server = server
+        self._measure = measure
         self._pods = server.store.table("pods")
         self._nodes = server.store.table("nodes")
 
@@ -79,19 +83,21 @@ class _Pods(_Measured):
 
     def get(self, key: str) -> CustomResource | None:
         pod = self._running(key)
-        found = pod_metrics(pod, self._server.clock.now()) if pod is not None else None
+        if pod is None:
+            return None
+        found = pod_metrics(pod, self._server.clock.now(), self._measure(pod))
         return read(found) if found is not None else None
 
     def _running(self, key: str) -> v1.Pod | None:
         pod: v1.Pod | None = self._pods.get(key)
-        if pod is None or not self._heard(pod.spec.nodeName) or not containers(pod):
+        if pod is None or not self._heard(pod.spec.nodeName) or not self._measure(pod):
             return None
         return pod
 
 
 class _Nodes(_Measured):
-    def __init__(self, server: Server) -> None:
-        super().__init__(server)
+    def __init__(self, server: Server, measure: Measure) -> None:
+        super().__init__(server, measure)
         self._grouped: tuple[int, dict[str, list[v1.Pod]]] = (-1, {})
 
     def keys(self) -> list[str]:
@@ -101,7 +107,8 @@ class _Nodes(_Measured):
         if not self._heard(key):
             return None
         node: Any = self._nodes.get(key)
-        return read(node_metrics(node, self._by_node().get(key, ()), self._server.clock.now()))
+        used = [each for pod in self._by_node().get(key, ()) for _, each in self._measure(pod)]
+        return read(node_metrics(node, used, self._server.clock.now()))
 
     def _by_node(self) -> dict[str, list[v1.Pod]]:
         """All pods by node, computed once for each revision of the store."""

@@ -27,19 +27,20 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from steersman.api.scheme import Key
 from steersman.api.suggestions import hint
 from steersman.intent.controller import Controller
+from steersman.runtime.trace import Round
 from steersman.server.auth.users import AUTHENTICATED, MASTERS, User, service_account_username
 from steersman.server.calls import WebhookAddresses
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim.world import World
-from steersman.testing import credentials, without_collector
+from steersman.testing import without_collector
 from steersman.testing.client import Client
-from steersman.testing.history import Entry, History
+from steersman.testing.history import Entry, History, WriteListener
 from steersman.testing.node import Node
 from steersman.testing.objects import Objects
 from steersman.testing.options import ClusterOptions, faults, latency, plan
 from steersman.testing.process import Manager, acting, user_named
-from steersman.testing.template import Plan, authorizer, template
+from steersman.testing.template import Plan, authorizer, loaded_world, template
 from steersman.testing.threaded import RealTimeWorld
 from steersman.testing.waiting import Wait, WaitTimeout
 
@@ -93,9 +94,33 @@ class Cluster(Objects):
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"a seed is a whole number, not {seed!r}")
         made, asked = plan(options), faults(options)
-        world = template(made).fork(seed)
+        world = (
+            template(made).fork(seed) if made.snapshot is None else loaded_world(made, made.snapshot, seed)
+        )
         world.server.webhook_addresses = WebhookAddresses(options.get("webhooks"))
         self._begin(made, world, asked, latency(options), None)
+
+    @classmethod
+    def load(cls, path: str | Path, seed: int = 0, **options: Unpack[ClusterOptions]) -> Cluster:
+        """A cluster with the objects of a file of ``steersman snapshot save``.
+
+        The nodes, and the pods that run on them, stay as they are until something changes them. Raises `ValueError` where the
+        file cannot be read.
+        """
+        options["snapshot"] = path
+        return cls(seed, **options)
+
+    @classmethod
+    def of(cls, made: Plan, world: World) -> Cluster:
+        """A cluster of some parts in a world that has them already."""
+        cluster = cls.__new__(cls)
+        cluster._begin(made, world, (), (), None)
+        return cluster
+
+    def follow(self, write: WriteListener, round_: Callable[[int, Round], None]) -> None:
+        """Call functions with each write and its actor, except heartbeats, and with each numbered round."""
+        self._history.listeners.append(write)
+        self._history.trace.listeners.append(round_)
 
     def _begin(
         self,
@@ -121,7 +146,7 @@ class Cluster(Objects):
         self._api = LocalApi(world.server, YOU, manager="kubectl")
         with without_collector():
             self._manager = self._start(made.configured(world.server), "manager")
-            made.start_nodes(world, world)
+            self.kubelets = made.start_nodes(world, world)
             # Let the caches sync. Their rounds say nothing about objects of the test.
             world.run(world.loop.idle())
         self._history.forget_start()
@@ -207,7 +232,7 @@ class Cluster(Objects):
             authorizer=authorizer,
             account=account,
             through=(lambda api: api) if injector is None else injector.api,
-            files=credentials.read if self._serving is None else self._serving.read,
+            files=self.plan.files if self._serving is None else self._serving.read,
             name=name,
             cloud=self.plan.cloud,
         )
@@ -308,7 +333,7 @@ class Cluster(Objects):
             for other in others:
                 if other.alive:
                     self._run_own(other.controllers, other.account)
-            self.plan.start_nodes(runtime, runtime)
+            self.kubelets = self.plan.start_nodes(runtime, runtime)
         return self._serving.url
 
     # -- time ---------------------------------------------------------------------------------

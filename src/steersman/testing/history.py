@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -31,6 +31,10 @@ from steersman.testing.narration import (
 CAPACITY = 50_000
 """Maximum number of writes and rounds kept."""
 QUIET = "leases.coordination.k8s.io"
+
+
+WriteListener: TypeAlias = Callable[[datetime, str, Commit], None]
+"""Called with the time, the actor and the commit of a write."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -64,6 +68,8 @@ class History:
         """``before`` is the history of the server that this one was forked from."""
         self.changed: list[Callable[[], None]] = []
         """Called after each write, except heartbeats."""
+        self.listeners: list[WriteListener] = []
+        """Called with each write and its actor, except heartbeats."""
         self.writes = 0
         """Number of writes, without heartbeats."""
         self.resources: dict[str, str] = {} if before is None else dict(before.resources)
@@ -87,7 +93,10 @@ class History:
         # Events expire without a request.
         expired = commit.resource in EVENTS and commit.event.type is EventType.DELETED
         actor = "server" if expired or not self._user else self._user
-        self._notes.append(_Note(self._server.clock.now(), actor.rpartition(":")[2], commit))
+        actor, now = actor.rpartition(":")[2], self._server.clock.now()
+        self._notes.append(_Note(now, actor, commit))
+        for listener in self.listeners:
+            listener(now, actor, commit)
         self.writes += 1
         for tell_ in tuple(self.changed):
             tell_()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypedDict
 
 from steersman.api.cloud import CloudProvider
@@ -19,6 +20,7 @@ from steersman.sim.dynamicresources import Devices
 from steersman.sim.faults.fault import Fault
 from steersman.sim.kubelet import KubeletSettings, Shape
 from steersman.sim.world import START
+from steersman.snapshot.model import LoadedSnapshot
 from steersman.testing.template import DEFAULT_SETTINGS, SERVICE_CIDR, Plan
 
 
@@ -56,6 +58,8 @@ class ClusterOptions(TypedDict, total=False):
     address, which is given the review and returns its response: ``{"shop/checker:443/validate": lambda review: {"allowed": True}}``."""
     journal: bool
     """Whether each write is kept as a line in ``world.journal``."""
+    snapshot: str | Path | LoadedSnapshot | None
+    """A file of ``steersman snapshot save`` to begin with: its objects, its nodes with their running pods, its time."""
 
 
 NAMES = tuple(ClusterOptions.__annotations__)
@@ -74,11 +78,12 @@ def plan(options: ClusterOptions) -> Plan:
     check_names(options)
     controllers = _controllers(options.get("controllers", CONTROLLERS))
     dra = options.get("dra", False)
-    start = options.get("start", START)
+    loaded = _snapshot(options)
+    start = options.get("start", START if loaded is None else loaded.time)
     if start.tzinfo is None:
         raise ValueError(f"start must have a time zone, such as {START!r}, not {start!r}")
     return Plan(
-        _nodes(options.get("nodes", 3)),
+        _nodes(options.get("nodes", 3)) if loaded is None else _loaded_nodes(loaded),
         controllers,
         _flags(options.get("flags") or {}, controllers),
         _gates(options.get("gates") or {}),
@@ -90,7 +95,31 @@ def plan(options: ClusterOptions) -> Plan:
         options.get("cloud"),
         bool(options.get("csi", False)),
         dra if isinstance(dra, Devices) else Devices() if dra else None,
+        loaded,
     )
+
+
+def _snapshot(options: ClusterOptions) -> LoadedSnapshot | None:
+    given = options.get("snapshot")
+    if given is None or isinstance(given, LoadedSnapshot):
+        return given
+    for name in ("nodes", "shape"):
+        if name in options:
+            raise TypeError(
+                f"the nodes of a cluster from a snapshot are those of the snapshot: leave {name!r} out"
+            )
+    # Imported when needed: most clusters under test are new.
+    from steersman.server.storage.durable.errors import DataDirError
+    from steersman.snapshot.loading import load_file
+
+    try:
+        return load_file(Path(given))
+    except DataDirError as error:
+        raise ValueError(str(error)) from None
+
+
+def _loaded_nodes(loaded: LoadedSnapshot) -> tuple[str, ...]:
+    return tuple(node.metadata.name for node in loaded.nodes)
 
 
 def faults(options: ClusterOptions) -> tuple[Fault, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import is_
@@ -29,6 +29,7 @@ from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
 from steersman.sim.world import World
+from steersman.snapshot.model import LoadedSnapshot
 from steersman.testing import credentials, without_collector
 from steersman.testing.history import History
 from steersman.testing.process import Manager, Runtime, user_named
@@ -60,6 +61,12 @@ class Plan:
     csi: bool = False
     dra: Devices | None = None
     """The simulated devices of each node; None: ResourceClaims are not allocated."""
+    snapshot: LoadedSnapshot | None = None
+    """The cluster to begin with; None: a new one."""
+    any_provisioner: bool = False
+    """Whether the claims of all StorageClasses get volumes."""
+    files: Callable[[str], bytes] = credentials.read
+    """Reads the files that flags of the controllers name."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -94,10 +101,10 @@ class Plan:
         """Whether a controller runs."""
         return any(controller.name == name for controller in self.controllers)
 
-    def start_nodes(self, runtime: Runtime, clock: Clock) -> None:
-        """Start the kubelets, the scheduler, the storage and the devices."""
+    def start_nodes(self, runtime: Runtime, clock: Clock) -> Kubelets | None:
+        """Start the kubelets, the scheduler, the storage and the devices; returns the kubelets."""
         if not self.nodes:
-            return
+            return None
         volumes, dra = self.runs(BINDER), self.dra is not None
         api = LocalApi(runtime.server, user_named("system:kubelet", None), "kubelet")
         kubelets = Kubelets(
@@ -109,6 +116,8 @@ class Plan:
             volumes=volumes,
             attach=self.runs(ATTACHER),
             dra=dra,
+            register=self.snapshot is None,
+            adopt=self.snapshot.nodes if self.snapshot is not None else (),
         )
         runtime.server.kubelets = KubeletEndpoint(kubelets)
         runtime.spawn(kubelets.run(), name="kubelets")
@@ -116,12 +125,16 @@ class Plan:
         runtime.spawn(Scheduler(api, clock, volumes=volumes, dra=dra).run(), name="scheduler")
         if volumes or self.csi:
             api = LocalApi(runtime.server, user_named(STORAGE_USER, None), STORAGE_USER)
-            runtime.spawn(SimulatedStorage(api, clock, csi=self.csi).run(), name="storage")
+            runtime.spawn(
+                SimulatedStorage(api, clock, csi=self.csi, any_provisioner=self.any_provisioner).run(),
+                name="storage",
+            )
         if self.dra is not None:
             from steersman.sim.dynamicresources.driver import DeviceDriver
 
             api = LocalApi(runtime.server, user_named(DRIVER, None), DRIVER)
             runtime.spawn(DeviceDriver(api, clock, self.nodes, self.dra).run(), name="devices")
+        return kubelets
 
 
 def _served(server: Server, controller: Controller[Any]) -> bool:
@@ -180,6 +193,31 @@ def template(wanted: Plan) -> World:
         # The template lives as long as the process: the garbage collector need not visit it for every cluster.
         gc.freeze()
     return known[1]
+
+
+def loaded_world(wanted: Plan, loaded: LoadedSnapshot, seed: int) -> World:
+    """A world with the objects of a snapshot. The server adds only what it cannot do without, such as its own roles."""
+    # Imported when needed: most clusters under test are new.
+    from steersman.snapshot.loading import restore_bootstrap_objects, service_cidr
+
+    cidr = service_cidr(loaded.store) or wanted.service_cidr
+    plugins = RbacPlugins(admission.default(cidr=cidr).without(*wanted.missing).plugins)
+    world = World(
+        seed,
+        start=wanted.start,
+        shuffle=wanted.shuffle,
+        journal=wanted.journal,
+        plugins=plugins,
+        store=loaded.store.fork(),
+    )
+    server = world.server
+    server.registry.enable(gate for gate, on in wanted.gates.items() if on)
+    restore_bootstrap_objects(server, cidr)
+    install_roles(server)
+    if wanted.csi:
+        install_storage(server, csi=True)
+    server.renew(server.registry.find("", "v1", "events"))
+    return world
 
 
 def _ready(wanted: Plan) -> World:

@@ -140,7 +140,7 @@ async def test_a_node_deletes_and_evicts_its_own_pods_only(plane: Plane) -> None
     body = {"metadata": {"name": "none"}}
     assert (
         await refusal(node.subresource(PODS, "default", "none", "eviction", body))
-        == '404 pods "none" not found'
+        == '404 pod "none" not found'
     )
     body = {"metadata": {"name": "on-mynode"}}
     assert await refusal(node.subresource(PODS, "default", "on-mynode", "eviction", body)) == ""
@@ -260,7 +260,7 @@ async def test_a_node_requests_tokens_bound_to_its_own_pods(plane: Plane) -> Non
     assert (await token(to(mine, uid="x"))).startswith(
         "the UID in the bound object reference (x) does not match"
     )
-    assert await token(to(mine, name="none")) == '404 pods "none" not found'
+    assert await token(to(mine, name="none")) == '404 pod "none" not found'
     assert await token(to(other)) == "node requested token bound to a pod scheduled on a different node"
     assert await token(to(mine), audiences=["a", "b"]) == "node may only request 0 or 1 audiences"
     assert await token(to(mine), audiences=["vault"]) == (

@@ -5,113 +5,32 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
-from aiohttp import web
 
-from steersman.server.auth.ca import CertificateAuthority, self_signed
+from steersman.server.auth.ca import self_signed
 from steersman.server.calls import WebhookAddresses
+from steersman.server.http import aggregator
+from tests.harness import extension_server
+from tests.harness.extension_server import AGGREGATED, DISCOVERY, Extension, api_service
 from tests.server.http.conftest import Plane
 
 APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 FLAVORS = "/apis/ice.example.com/v1/namespaces/default/flavors"
-DISCOVERY = {
-    "kind": "APIResourceList",
-    "apiVersion": "v1",
-    "groupVersion": "ice.example.com/v1",
-    "resources": [
-        {
-            "name": "flavors",
-            "singularName": "flavor",
-            "namespaced": True,
-            "kind": "Flavor",
-            "verbs": ["get", "list"],
-        },
-        {
-            "name": "flavors/taste",
-            "singularName": "",
-            "namespaced": True,
-            "kind": "Taste",
-            "verbs": ["create"],
-        },
-    ],
-}
-
-
-class Extension:
-    """An extension API server, which trusts the front proxy of a control plane."""
-
-    def __init__(self) -> None:
-        self.seen: list[web.Request] = []
-        self.more = asyncio.Event()
-        now = datetime.now(UTC)
-        self.authority = CertificateAuthority(self_signed("extension", now), lambda: now)
-        self.address = ""
-
-    @property
-    def ca_bundle(self) -> str:
-        return base64.b64encode(self.authority.pair.cert).decode()
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        self.seen.append(request)
-        if request.path == "/apis/ice.example.com/v1":
-            return web.json_response(DISCOVERY)
-        if request.path.startswith("/openapi"):
-            return web.json_response({"openapi": "3.0.0"})
-        if request.query.get("watch"):
-            stream = web.StreamResponse(headers={"Content-Type": "application/json"})
-            await stream.prepare(request)
-            await stream.write(b'{"type":"ADDED"}\n')
-            await self.more.wait()
-            await stream.write(b'{"type":"DELETED"}\n')
-            return stream
-        return web.json_response(
-            {"path": request.path_qs, "method": request.method, "body": await request.text()}, status=418
-        )
 
 
 @asynccontextmanager
 async def extension(plane: Plane, tmp_path: Path) -> AsyncIterator[Extension]:
-    made = Extension()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", made.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    pair = made.authority.serving(("ext.default.svc",), ("127.0.0.1",))
-    both = tmp_path / "pair"
-    both.write_bytes(pair.cert + pair.key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(both)
     config = plane.server.store.table("configmaps").get("kube-system/extension-apiserver-authentication")
-    context.load_verify_locations(cadata=config.data["requestheader-client-ca-file"])
-    context.verify_mode = ssl.CERT_REQUIRED
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    made.address = f"127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with extension_server.extension(config.data["requestheader-client-ca-file"], tmp_path) as made:
+        plane.server.webhook_addresses = WebhookAddresses({"default/ext": made.address})
         yield made
-    finally:
-        made.more.set()
-        await runner.cleanup()
-
-
-def api_service(ca_bundle: str = "", name: str = "ext", **more: Any) -> dict[str, Any]:
-    spec = {
-        "group": "ice.example.com",
-        "version": "v1",
-        "groupPriorityMinimum": 1000,
-        "versionPriority": 10,
-        "service": {"namespace": "default", "name": name},
-        "caBundle": ca_bundle,
-        **more,
-    }
-    return {"metadata": {"name": "v1.ice.example.com"}, "spec": spec}
 
 
 async def register(plane: Plane, session: Any, made: dict[str, Any]) -> Any:
@@ -130,32 +49,30 @@ async def test_requests_are_passed_on_as_their_user_with_the_certificate_of_the_
     plane: Plane, tmp_path: Path
 ) -> None:
     async with extension(plane, tmp_path) as remote, plane.session() as session:
-        plane.server.webhook_addresses = WebhookAddresses({"default/ext": remote.address})
         condition = await register(plane, session, api_service(remote.ca_bundle))
         assert (condition.status, condition.reason) == ("True", "Passed")
         headers = {"X-Remote-User": "mallory", "X-Remote-Extra-Scopes": "all", "X-Own": "kept"}
-        async with session.post(f"{FLAVORS}?pretty=true&x=1", data=b"{}", headers=headers) as answer:
+        async with session.put(f"{FLAVORS}/a?pretty=true&x=1", data=b"{}", headers=headers) as answer:
             assert answer.status == 418, await answer.text()
             told = await answer.json(content_type=None)
-    assert told == {"path": f"{FLAVORS}?pretty=true&x=1", "method": "POST", "body": "{}"}
-    seen = remote.seen[-1]
+    assert (told["path"], told["method"], told["body"]) == (f"{FLAVORS}/a?pretty=true&x=1", "PUT", "{}")
+    (seen,) = (each for each in remote.seen if each.method == "PUT")
     assert seen.headers["X-Remote-User"] == "root"
     assert seen.headers.getall("X-Remote-Group") == ["system:masters", "system:authenticated"]
     assert seen.headers["X-Own"] == "kept"
-    assert seen.headers["Host"] == "ext.default.svc:443"
+    assert seen.headers["Host"] == seen.headers["X-Forwarded-Host"] == remote.address
+    assert (seen.headers["X-Forwarded-For"], seen.headers["X-Forwarded-Uri"]) == ("127.0.0.1", f"{FLAVORS}/a")
     assert "X-Remote-Extra-Scopes" not in seen.headers
     assert "Authorization" not in seen.headers
 
 
 async def test_discovery_and_openapi_show_what_another_server_serves(plane: Plane, tmp_path: Path) -> None:
-    aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     async with extension(plane, tmp_path) as remote, plane.session() as session:
-        plane.server.webhook_addresses = WebhookAddresses({"default/ext": remote.address})
         await register(plane, session, api_service(remote.ca_bundle))
         async with session.get("/apis") as answer:
             groups = {each["name"]: each for each in (await answer.json())["groups"]}
         assert groups["ice.example.com"]["preferredVersion"]["groupVersion"] == "ice.example.com/v1"
-        async with session.get("/apis", headers={"Accept": aggregated}) as answer:
+        async with session.get("/apis", headers={"Accept": AGGREGATED}) as answer:
             items = json.loads(await answer.read())["items"]
         (found,) = (each for each in items if each["metadata"].get("name") == "ice.example.com")
         (flavors,) = found["versions"][0]["resources"]
@@ -174,12 +91,13 @@ async def test_discovery_and_openapi_show_what_another_server_serves(plane: Plan
 
 async def test_a_watch_is_passed_on_line_by_line(plane: Plane, tmp_path: Path) -> None:
     async with extension(plane, tmp_path) as remote, plane.session() as session:
-        plane.server.webhook_addresses = WebhookAddresses({"default/ext": remote.address})
         await register(plane, session, api_service(remote.ca_bundle))
-        async with session.get(f"{FLAVORS}?watch=1") as answer:
-            assert await answer.content.readline() == b'{"type":"ADDED"}\n'
-            remote.more.set()
-            assert await answer.content.readline() == b'{"type":"DELETED"}\n'
+        async with session.get(f"{FLAVORS}?watch=1&resourceVersion=0") as answer:
+            await remote.put("default", {"metadata": {"name": "mint"}})
+            assert json.loads(await answer.content.readline())["type"] == "ADDED"
+            await remote.remove("default", "mint")
+            assert json.loads(await answer.content.readline())["type"] == "DELETED"
+            await remote.release()
             assert await answer.content.read() == b""
 
 
@@ -195,7 +113,7 @@ async def test_a_watch_is_passed_on_line_by_line(plane: Plane, tmp_path: Path) -
         (
             "away",
             "FailedDiscoveryCheck",
-            'Get "https://ext.default.svc:443/apis/ice.example.com/v1": dial tcp',
+            'Get "https://127.0.0.1:1/apis/ice.example.com/v1": dial tcp',
         ),
         ("untrusted", "FailedDiscoveryCheck", "certificate signed by unknown authority"),
     ],
@@ -204,6 +122,7 @@ async def test_a_server_that_is_away_is_a_503_and_says_so_in_its_condition(
     plane: Plane, tmp_path: Path, way: str, reason: str, told: str
 ) -> None:
     async with extension(plane, tmp_path) as remote, plane.session() as session:
+        plane.server.webhook_addresses = WebhookAddresses()
         if way == "no address":
             body = {"metadata": {"name": "ext"}, "spec": {"ports": [{"port": 443}]}}
             async with session.post("/api/v1/namespaces/default/services", json=body) as answer:
@@ -236,12 +155,13 @@ async def test_those_without_rights_are_refused_before_anything_is_passed_on(
     plane: Plane, tmp_path: Path
 ) -> None:
     async with extension(plane, tmp_path) as remote, plane.session() as session:
-        plane.server.webhook_addresses = WebhookAddresses({"default/ext": remote.address})
         await register(plane, session, api_service(remote.ca_bundle))
         async with plane.session("nobody-token") as nobody, nobody.get(FLAVORS) as answer:
             assert answer.status == 403
-        # Only its discovery document was asked for, by the server itself.
-        assert {each.path for each in remote.seen} == {"/apis/ice.example.com/v1"}
+        # Only its documents were asked for, by the server itself.
+        documents = {"/apis/ice.example.com/v1", "/apis", "/openapi/v2", "/openapi/v3"}
+        assert {each.path for each in remote.seen} == documents
+        assert {each.headers["X-Remote-User"] for each in remote.seen} == {"system:kube-aggregator"}
 
 
 async def test_the_built_in_group_versions_have_api_services(plane: Plane) -> None:
@@ -256,3 +176,169 @@ async def test_the_built_in_group_versions_have_api_services(plane: Plane) -> No
         "versionPriority": 15,
     }
     assert found["v1."]["status"]["conditions"][0]["reason"] == "Local"
+
+
+async def test_a_redirect_is_not_passed_on_and_headers_that_repeat_are(plane: Plane, tmp_path: Path) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        plane.server.webhook_addresses = WebhookAddresses({"default/ext": remote.address})
+        await register(plane, session, api_service(remote.ca_bundle))
+        async with session.get(f"{FLAVORS}/moved", allow_redirects=False) as answer:
+            assert (answer.status, "Location" in answer.headers) == (502, False)
+        async with session.get(f"{FLAVORS}/warned") as answer:
+            assert answer.headers.getall("Warning") == ['299 - "one"', '299 - "two"']
+            assert answer.headers.getall("Cache-Control") == ["no-cache, private"]
+
+
+async def test_a_service_with_an_external_name_is_asked_there(plane: Plane, tmp_path: Path) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        host, _, port = remote.address.rpartition(":")
+        spec = {"type": "ExternalName", "externalName": "localhost"}
+        body = {"metadata": {"name": "ext"}, "spec": spec}
+        async with session.post("/api/v1/namespaces/default/services", json=body) as answer:
+            assert answer.status == 201, await answer.text()
+        service = {"namespace": "default", "name": "ext", "port": int(port)}
+        condition = await register(plane, session, api_service(remote.ca_bundle, service=service))
+        assert (condition.status, host) == ("True", "127.0.0.1")
+
+
+# -- discovery and OpenAPI --------------------------------------------------------------------
+
+
+async def aggregated_version(session: Any) -> dict[str, Any] | None:
+    async with session.get("/apis", headers={"Accept": AGGREGATED}) as answer:
+        items = json.loads(await answer.read())["items"]
+    found = [each for each in items if each["metadata"].get("name") == "ice.example.com"]
+    return found[0]["versions"][0] if found else None
+
+
+async def test_an_aggregated_discovery_document_is_passed_on_and_its_garbage_is_not(
+    plane: Plane, tmp_path: Path
+) -> None:
+    flavors = {
+        "resource": "flavors",
+        "scope": "Namespaced",
+        "singularResource": "flavor",
+        "verbs": ["get"],
+        "responseKind": {"group": "", "version": "", "kind": "Flavor"},
+        "subresources": [{"subresource": "taste", "verbs": ["create"]}],
+    }
+    versions = [{"version": "v1", "resources": [flavors], "freshness": "Stale", "garbage": 1}]
+    items = [{"metadata": {"name": name}, "versions": versions} for name in ("ice.example.com", "apps")]
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        remote.aggregated = {"kind": "APIGroupDiscoveryList", "items": items}
+        async with session.get("/apis", headers={"Accept": AGGREGATED}) as answer:
+            before = json.loads(await answer.read())["items"]
+        await register(plane, session, api_service(remote.ca_bundle))
+        found = await aggregated_version(session)
+        async with session.get("/apis", headers={"Accept": AGGREGATED}) as answer:
+            after = json.loads(await answer.read())["items"]
+    empty = {"group": "", "version": "", "kind": ""}
+    subresources = [{"subresource": "taste", "verbs": ["create"], "responseKind": empty}]
+    assert found == {
+        "version": "v1",
+        "resources": [{**flavors, "subresources": subresources}],
+        "freshness": "Current",
+    }
+    # The server is not asked about groups that are not its own.
+    assert [each for each in after if each["metadata"]["name"] != "ice.example.com"] == before
+
+
+async def test_a_server_that_is_away_is_stale_in_aggregated_discovery_and_fails_in_the_legacy_one(
+    plane: Plane, tmp_path: Path
+) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        plane.server.webhook_addresses = WebhookAddresses({"default/ext": "127.0.0.1:1"})
+        await register(plane, session, api_service(remote.ca_bundle))
+        assert await aggregated_version(session) == {"version": "v1", "freshness": "Stale"}
+        async with session.get("/apis/ice.example.com") as answer:
+            assert (await answer.json())["versions"] == [
+                {"groupVersion": "ice.example.com/v1", "version": "v1"}
+            ]
+        async with session.get("/apis/ice.example.com/v1") as answer:
+            assert (answer.status, await answer.text()) == (503, "service unavailable\n")
+    async with plane.connect() as api:
+        found = await api.discover()
+    assert found.error_message == (
+        "unable to retrieve the complete list of server APIs: "
+        "ice.example.com/v1: stale GroupVersion discovery: ice.example.com/v1"
+    )
+
+
+async def test_openapi_is_merged_as_kube_aggregator_merges_it(plane: Plane, tmp_path: Path) -> None:
+    meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        own = await (await session.get("/openapi/v2")).json(content_type=None)
+        index = json.loads(await (await session.get("/openapi/v3")).text())["paths"]
+        await register(plane, session, api_service(remote.ca_bundle))
+        merged = await (await session.get("/openapi/v2")).json(content_type=None)
+        merged_index = json.loads(await (await session.get("/openapi/v3")).text())["paths"]
+        (path,) = merged["paths"].keys() - own["paths"].keys()
+        assert path == "/apis/ice.example.com/v1/namespaces/{namespace}/flavors"
+        added = merged["definitions"].keys() - own["definitions"].keys()
+        assert added == {"com.example.ice.Flavor", f"{meta}_v2"}
+        flavor = merged["definitions"]["com.example.ice.Flavor"]
+        assert flavor["properties"]["metadata"] == {"$ref": f"#/definitions/{meta}_v2"}
+        assert {name: merged["definitions"][name] for name in own["definitions"]} == own["definitions"]
+        url = {"serverRelativeURL": "/openapi/v3/apis/ice.example.com/v1?hash=ABC"}
+        assert merged_index == {**index, "apis/ice.example.com/v1": url}
+        async with session.delete(f"{APISERVICES}/v1.ice.example.com") as answer:
+            assert answer.status == 200
+        assert await (await session.get("/openapi/v2")).json(content_type=None) == own
+        assert json.loads(await (await session.get("/openapi/v3")).text())["paths"] == index
+
+
+@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/apis"])
+async def test_a_broken_document_of_another_server_leaves_ours_as_they_are(
+    plane: Plane, tmp_path: Path, path: str
+) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        own = {each: await (await session.get(each)).text() for each in ("/openapi/v2", "/openapi/v3")}
+        remote.broken |= {path, "/openapi/v2", "/openapi/v3"}
+        condition = await register(plane, session, api_service(remote.ca_bundle))
+        assert condition.status == "True"
+        assert {each: await (await session.get(each)).text() for each in own} == own
+        found = await aggregated_version(session)
+        assert found is not None
+        assert [each["resource"] for each in found["resources"]] == ["flavors"]
+
+
+# -- streams ----------------------------------------------------------------------------------
+
+
+async def test_a_websocket_is_passed_on(plane: Plane, tmp_path: Path) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        await register(plane, session, api_service(remote.ca_bundle))
+        url = f"{plane.edge.url}{FLAVORS}/mint/taste"
+        async with session.ws_connect(url, protocols=("taste.example.com",)) as socket:
+            assert socket.protocol == "taste.example.com"
+            for word in ("sweet", "x" * 100_000):
+                await socket.send_str(word)
+                assert await socket.receive_str() == word.upper()
+        (seen,) = (each for each in remote.seen if each.path.endswith("/taste"))
+        assert seen.headers["X-Remote-User"] == "root"
+        assert "Authorization" not in seen.headers
+        assert not plane.edge.state.streams
+
+
+async def test_an_upgrade_that_the_other_server_refuses_is_answered(plane: Plane, tmp_path: Path) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        await register(plane, session, api_service(remote.ca_bundle))
+        headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
+        async with session.post(f"{FLAVORS}/mint/nothing", headers=headers) as answer:
+            assert answer.status == 418
+            assert (await answer.json(content_type=None))["method"] == "POST"
+
+
+async def test_a_server_that_hangs_is_a_504_and_no_other_request_waits(
+    plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aggregator, "REQUEST_TIMEOUT", 0.05)
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        await register(plane, session, api_service(remote.ca_bundle))
+        remote.hangs = True
+        async with session.get(FLAVORS) as answer:
+            status = await answer.json()
+        assert (answer.status, status["reason"]) == (504, "Timeout")
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await session.ws_connect(f"{plane.edge.url}{FLAVORS}/mint/taste")
+        assert refused.value.status == 504

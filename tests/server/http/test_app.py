@@ -431,6 +431,13 @@ async def test_what_needs_a_kubelet_is_refused_politely(plane: Any) -> None:
         ):
             async with session.post(pods, json={"metadata": {"name": name}, "spec": spec}) as answer:
                 assert answer.status == 201, await answer.text()
+        async with session.get(f"{pods}/placed/log") as answer:
+            assert (answer.status, (await answer.json())["message"]) == (404, 'pods "n" not found')
+        status = {"addresses": [{"type": "InternalIP", "address": "10.1.2.3"}]}
+        async with session.post(
+            "/api/v1/nodes", json={"metadata": {"name": "n"}, "status": status}
+        ) as answer:
+            assert answer.status == 201, await answer.text()
         async with session.get(f"{pods}/homeless/log") as answer:
             assert (answer.status, await answer.text()) == (204, "")
         for path, code, said in (
@@ -447,7 +454,7 @@ async def test_what_needs_a_kubelet_is_refused_politely(plane: Any) -> None:
             ("placed/log?limitBytes=0", 422, "limitBytes: Invalid value: 0: must be greater than 0"),
             ("placed/log?sinceSeconds=0", 422, "sinceSeconds: Invalid value: 0: must be greater than 0"),
             ("placed/log?sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z", 422, "at most one of `sinceTime`"),
-            ("placed/log?stream=Both", 422, 'stream: Unsupported value: "Both"'),
+            ("placed/log?stream=Stdout", 422, "stream: Forbidden: may not be specified"),
             ("placed/log?tailLines=x", 400, 'parsing "x": invalid syntax'),
             ("two/log?container=d", 501, "there is no kubelet to ask"),
         ):

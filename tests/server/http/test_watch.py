@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+from steersman.http.connection import HttpServer
 from steersman.server.http import watch_registry
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -191,3 +192,39 @@ async def test_a_watch_of_an_allowed_name_cannot_select_another(plane: Any) -> N
             selector = "metadata.name=topsecret" if method == "GET" else "metadata.name=allowed"
             async with viewer.request(method, path, params={"fieldSelector": selector}) as answer:
                 assert answer.status == 403
+
+
+class Recorder(asyncio.Transport):
+    """A transport that notes in a list, which others share, that it was written to."""
+
+    def __init__(self, server: HttpServer, name: str, log: list[str]) -> None:
+        super().__init__()
+        self.protocol = server()
+        self._name, self._log = name, log
+        self.protocol.connection_made(self)
+
+    def ask(self, method: str, path: str, body: str = "") -> None:
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n"
+        self.protocol.data_received(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        self._log.append(self._name)
+
+    def is_closing(self) -> bool:
+        return False
+
+
+async def test_the_event_of_a_write_is_sent_before_the_response_of_the_write(plane: Any) -> None:
+    server, log = HttpServer(plane.edge._handle, lambda: "now"), list[str]()
+    watch, writer = Recorder(server, "event", log), Recorder(server, "response", log)
+    watch.ask("GET", f"{CONFIGMAPS}?watch=1")
+    await turns()
+    for number in range(5):
+        log.clear()
+        writer.ask("POST", CONFIGMAPS, json.dumps(configmap(f"c{number}")))
+        writer.ask("GET", f"{CONFIGMAPS}/c{number}")
+        await turns(20)
+        assert log == ["event", "response", "response"]
+    watch.protocol.connection_lost(None)
+    writer.protocol.connection_lost(None)
+    await turns()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -188,6 +190,35 @@ async def test_a_server_that_answers_the_handshake_otherwise(plane: Plane, sent:
     async with server:
         port = server.sockets[0].getsockname()[1]
         assert (await failure(plane, {"url": f"https://127.0.0.1:{port}/x"})).endswith(f": {told}")
+
+
+def test_the_first_call_loads_its_client_in_a_thread_so_that_no_other_request_waits_for_it() -> None:
+    script = """
+import asyncio, sys, threading
+from steersman.server.calls import Call, Endpoint
+from steersman.server.http.webhook_client import WebhookClient
+
+class Watcher:
+    def find_spec(self, name, path, target=None):
+        if name == "aiohttp":
+            print(threading.current_thread() is threading.main_thread())
+
+async def main():
+    client = WebhookClient()
+    call = Call(Endpoint("https://127.0.0.1:1/"), b"", 60, b"")
+    print(*[answer.error for answer in await client.ask([call, call])], sep="; ")
+    await client.close()
+
+assert "aiohttp" not in sys.modules
+sys.meta_path.insert(0, Watcher())
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    refused = "dial tcp 127.0.0.1:1: connect: connection refused"
+    assert done.stdout.splitlines() == ["False", f"{refused}; {refused}"]
+    assert done.stderr == ""
 
 
 def test_time_holds_still_in_a_simulated_cluster_while_a_webhook_is_asked_over_a_socket(

@@ -70,5 +70,5 @@ def test_pod_metrics_are_what_the_metrics_api_serves() -> None:
 
 def test_a_node_uses_what_its_pods_do() -> None:
     node = msgspec.convert({"metadata": {"name": "n"}}, Node)
-    metrics = node_metrics(node, [pod({"cpu": "1"}), pod({"cpu": "500m"})], NOW)
+    metrics = node_metrics(node, [usage(pod({"cpu": "1"})), usage(pod({"cpu": "500m"}))], NOW)
     assert (metrics["kind"], metrics["usage"]) == ("NodeMetrics", {"cpu": "1500m", "memory": "32Mi"})

@@ -115,9 +115,9 @@ def compile_program(
     return Program(code, tuple(variables), scope.highest - width)
 
 
-def lazy(program: Program) -> Lazy:
-    """A value that is computed when it is first used, as the variables of a policy are."""
-    return Lazy(program._run, program._cost, len(program._blank), PER_CALL_LIMIT)
+def lazy(program: Program, limit: int = PER_CALL_LIMIT) -> Lazy:
+    """A value that is computed when it is first used, as the variables of a policy are. ``limit`` is what it may cost."""
+    return Lazy(program._run, program._cost, len(program._blank), limit)
 
 
 __all__ = ["PER_CALL_LIMIT", "Program", "Result", "compile_program", "lazy"]

@@ -475,5 +475,5 @@ DEPLOYMENTS = register(Kind("apps", "v1", "Deployment", "deployments", True, Dep
 JOBS = register(Kind("batch", "v1", "Job", "jobs", True, Job))
 NAMESPACES = register(Kind("", "v1", "Namespace", "namespaces", False, Namespace))
 SERVICEACCOUNTS = register(Kind("", "v1", "ServiceAccount", "serviceaccounts", True, ServiceAccount))
-LEASES = register(Kind("coordination.k8s.io", "v1", "Lease", "leases", True, Lease))
+LEASES = register(Kind("coordination.k8s.io", "v1", "Lease", "leases", True, Lease, read_interval=0.25))
 NEW_PODS = register(PODS.as_(NewPod))

@@ -11,6 +11,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from steersman.server.admission import node_restriction
 from steersman.server.admission.ip_address_repair import IPAddressRepair
 from steersman.server.admission.node_restriction import NodeRestriction
@@ -196,7 +198,7 @@ class Chain:
         else:
             assert webhooks is not None
             obj = webhooks.mutate(request, plugins)
-        return self._run_mutators(request._replace(obj=obj), late=True)
+        return self._run_mutators(replace(request, obj=obj), late=True)
 
     def _mutate_by_policies(
         self,
@@ -211,19 +213,21 @@ class Chain:
         state = Mutations()
 
         def mutate(current: AdmissionAttributes) -> Any:
-            return policies.mutate(current._replace(obj=plugins(current)), state)
+            return policies.mutate(replace(current, obj=plugins(current)), state)
 
         obj = mutate(request) if webhooks is None else webhooks.mutate(request, mutate)
         if state.changed and state.rounds == 1:
-            obj = mutate(request._replace(obj=obj))
+            obj = mutate(replace(request, obj=obj))
         return obj
 
     def _run_mutators(self, request: AdmissionAttributes, late: bool | None) -> Any:
         """Runs the built-in plugins: those before (False) or after (True) the webhooks, or all of them."""
         resource, subresource = request.resource, request.subresource
+        if request.operation == "CONNECT":
+            return request.obj
         if self._restricts_nodes and not late:
             self.restrict_node(request)
-        if request.operation in ("DELETE", "CONNECT"):
+        if request.operation == "DELETE":
             return request.obj
         if resource.id == "pods" and not subresource and request.operation == "CREATE":
             return request.obj if late else self._templates.mutate(request)
@@ -238,7 +242,7 @@ class Chain:
         try:
             for plugin in plugins:
                 if late is None or plugin.late is late:
-                    request = request._replace(obj=plugin.mutate(request, self.listers))
+                    request = replace(request, obj=plugin.mutate(request, self.listers))
         except AdmissionDenied as refused:
             raise forbidden_error(request, str(refused)) from None
         return request.obj

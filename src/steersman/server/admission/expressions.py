@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from steersman.api.cel.policy_expressions import (
@@ -23,6 +23,7 @@ from steersman.server.admission.plugin import Listers
 from steersman.server.auth.attributes import Attributes
 from steersman.server.auth.users import User, service_account_user
 from steersman.server.codec.convert import to_document
+from steersman.server.evaluation import Meter, on_loop
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes
 
@@ -33,6 +34,8 @@ MATCH_BUDGET = 2_500_000
 _OUT_OF_BUDGET = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
+PLAIN = 5
+"""The values of a subject that are plain data."""
 _NAMESPACE_FIELDS = (
     "name",
     "generateName",
@@ -77,7 +80,7 @@ class Subject:
         """Whether expressions see the object of the namespace; match conditions do not."""
 
     def values(self) -> list[Any]:
-        """The values of the variables, in their order."""
+        """The values of the variables, in their order. Those before the authorizer are plain data (`PLAIN`)."""
         request, form = self.request, self.form
         authorizer = Authorizer(self._ask)
         resource = requested_resource(request)
@@ -141,24 +144,31 @@ class Subject:
             check.name,
             check.path,
         )
-        found = authorizer.authorize(attributes)
+        found = on_loop(lambda: authorizer.authorize(attributes))
         return Decision(found.allowed, found.reason)
 
 
 class Evaluator:
-    """Evaluates the expressions of one policy on one subject, within a budget."""
+    """Evaluates the expressions of one policy on the values of one subject, within a budget."""
 
-    def __init__(self, subject: Subject, variables: Iterable[Compiled] = (), budget: int = BUDGET) -> None:
-        cells = [_variable(each) for each in variables]
-        self._frame = [0, 0, *subject.values(), *cells]
+    def __init__(
+        self,
+        values: Sequence[Any],
+        meter: Meter,
+        variables: Iterable[Compiled] = (),
+        budget: int = BUDGET,
+    ) -> None:
+        self._meter = meter
+        cells = [_variable(each, min(PER_CALL_LIMIT, meter.left)) for each in variables]
+        self._frame = [0, 0, *values, *cells]
         self.budget = budget
 
     def evaluate(self, compiled: Compiled) -> Any:
-        """The value of an expression. Raises `EvaluationError` with upstream's text, or `OutOfBudget`."""
+        """The value of an expression. Raises `EvaluationError` with upstream's text, `OutOfBudget`, or `TooCostly`."""
         if compiled.program is None:
             raise EvaluationError(f"compilation error: {compiled.error}")
         try:
-            value, cost = compiled.program.evaluate_in(self._frame, PER_CALL_LIMIT)
+            value, cost = compiled.program.evaluate_in(self._frame, min(PER_CALL_LIMIT, self._meter.left))
         except EvaluationError as error:
             self._charge(error.cost)
             raise EvaluationError(f"expression '{compiled.source}' resulted in error: {error}") from None
@@ -166,6 +176,7 @@ class Evaluator:
         return value
 
     def _charge(self, cost: int) -> None:
+        self._meter.spend(cost)
         if cost > self.budget:
             raise OutOfBudget
         self.budget -= cost
@@ -181,8 +192,8 @@ class _Broken:
         raise EvaluationError(self._error)
 
 
-def _variable(compiled: Compiled) -> Any:
-    return lazy(compiled.program) if compiled.program is not None else _Broken(compiled.error)
+def _variable(compiled: Compiled, limit: int) -> Any:
+    return lazy(compiled.program, limit) if compiled.program is not None else _Broken(compiled.error)
 
 
 # -- match conditions -------------------------------------------------------------------------
@@ -200,15 +211,15 @@ class ConditionsFailed(Exception):
 
 
 def match_conditions(
-    conditions: tuple[Compiled, ...], subject: Callable[[], Subject], *, ignore_failure: bool
+    conditions: tuple[Compiled, ...], values: Sequence[Any], meter: Meter, *, ignore_failure: bool
 ) -> bool:
     """Whether all conditions hold for a request. Raises `ConditionsFailed` with upstream's text.
 
-    One that is false decides, whatever the errors of the others. ``subject`` is called if there are conditions.
+    One that is false decides, whatever the errors of the others.
     """
     if not conditions:
         return True
-    evaluator = Evaluator(subject(), budget=MATCH_BUDGET)
+    evaluator = Evaluator(values, meter, budget=MATCH_BUDGET)
     errors: list[str] = []
     try:
         results: list[Any] = []

@@ -12,6 +12,7 @@ from steersman.api.kinds import EMPTY
 from steersman.api.pem import parse_csr
 from steersman.server import status_errors
 from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin
+from steersman.server.admission.service_account import mirror_pod_error
 from steersman.server.auth.attributes import Attributes
 from steersman.server.auth.node_graph import MIRROR_POD, claim_of, projected_sources, references
 from steersman.server.server import AdmissionAttributes
@@ -88,7 +89,7 @@ def _name(request: AdmissionAttributes) -> str:
 def _pod(request: AdmissionAttributes, name: str, listers: Listers) -> Pod:
     found: Pod | None = listers.get("pods", request.namespace, name)
     if found is None:
-        raise status_errors.not_found("", "pods", name)
+        raise status_errors.not_found("", "pod", name)  # upstream's word here
     return found
 
 
@@ -112,6 +113,9 @@ def _admit_pod(node: str, request: AdmissionAttributes, listers: Listers) -> Non
 
 def _admit_mirror_pod(node: str, pod: Pod, listers: Listers) -> None:
     who, owners = f"node {quote(node)}", pod.metadata.ownerReferences
+    # The plugin ServiceAccount comes before.
+    if MIRROR_POD in pod.metadata.annotations and (reason := mirror_pod_error(pod)):
+        raise AdmissionDenied(reason)
     if MIRROR_POD not in pod.metadata.annotations:
         raise AdmissionDenied(
             f"pod does not have {quote(MIRROR_POD)} annotation, {who} can only create mirror pods"

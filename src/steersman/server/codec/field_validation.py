@@ -150,9 +150,11 @@ def strict_body_error(kind: str, version: str, errors: Sequence[str]) -> ApiErro
     return undecodable_body(kind, version, strict_decoding_error(errors))
 
 
-def undecodable_body(kind: str, version: str, detail: str) -> ApiError:
-    """The refusal of a body that cannot be decoded as its kind."""
-    return status_errors.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {detail}')
+def undecodable_body(kind: str, version: str, detail: str, *, wanted: str = "") -> ApiError:
+    """The refusal of a body that cannot be decoded as its kind, or as the ``wanted`` one."""
+    return status_errors.bad_request(
+        f'{kind} in version "{version}" cannot be handled as a {wanted or kind}: {detail}'
+    )
 
 
 def unrecognized_body(kind: str, raw: bytes, detail: str) -> ApiError:

@@ -37,6 +37,10 @@ class InvalidResponse(Exception):
     """A webhook was asked, and there is no response, or none that can be used. The text is upstream's."""
 
 
+class StatusResponse(InvalidResponse):
+    """A webhook answered with a Status of its own."""
+
+
 def response_document(
     call: Call, answer: Answer, default: tuple[str, str], known: Collection[tuple[str, str]]
 ) -> dict[str, Any]:
@@ -71,7 +75,7 @@ def response_document(
             )
     given = document.get("apiVersion") or default[0], document.get("kind") or default[1]
     if given[1] == "Status":
-        raise InvalidResponse(str(document.get("message") or "unknown"))
+        raise StatusResponse(str(document.get("message") or "unknown"))
     if given not in known:
         raise InvalidResponse(
             f"no kind {quote(given[1])} is registered for version {quote(given[0])} "

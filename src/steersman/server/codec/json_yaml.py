@@ -138,7 +138,13 @@ def _replace_lone_surrogates(raw: bytes) -> bytes:
 
 
 def _quote_char(char: str) -> str:
-    return {"'": "'\\''", '"': "'\"'", "\n": "'\\n'", "\t": "'\\t'"}.get(char, f"'{char}'")
+    """A character in quotes, as Go shows it."""
+    if char < " " or char == "\x7f":
+        return "'" + (_ESCAPES.get(char) or f"\\x{ord(char):02x}") + "'"
+    return {"'": "'\\''", '"': "'\"'"}.get(char, f"'{char}'")
+
+
+_ESCAPES = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r"}
 
 
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')

@@ -24,7 +24,7 @@ from steersman.server.calls import (
     service_endpoint,
     url_endpoint,
 )
-from steersman.server.codec.hook_response import InvalidResponse, json_type, response_document
+from steersman.server.codec.hook_response import InvalidResponse, StatusResponse, json_type, response_document
 from steersman.server.crd.custom import CustomResource, document
 from steersman.server.crd.pruning import OBJECT_FIELDS
 from steersman.server.crd.version import CompiledVersion
@@ -155,6 +155,10 @@ class WebhookConverter:
         default = f"{GROUP}/{self._review}", "ConversionReview"
         try:
             found = _converted_objects(response_document(call, answer, default, known), uid, self._review)
+        except StatusResponse:
+            # Upstream's client converts before it looks at the kind.
+            why = f"converting (v1.Status) to ({self._review}.ConversionReview): unknown conversion"
+            raise ServerError(f"{head} failed: {why}") from None
         except InvalidResponse as error:
             raise ServerError(f"{head} failed: {error}") from None
         if len(found) != len(objects):
@@ -274,7 +278,13 @@ def _converted_objects(review: Mapping[str, Any], uid: str, version: str) -> lis
 
 
 def _check_kind(converted: Any, desired: str, kind: str, head: str) -> None:
-    if not isinstance(converted, Mapping) or not converted.get("kind"):
+    if converted is None:
+        raise ServerError("unexpected end of JSON input")
+    if not isinstance(converted, Mapping):
+        raise ServerError(
+            f"json: cannot unmarshal {json_type(converted)} into Go value of type map[string]interface {{}}"
+        )
+    if not converted.get("kind"):
         shown = msgspec.json.encode(converted).decode()
         raise ServerError(f"Object 'Kind' is missing in '{shown}'")
     if (given := converted.get("apiVersion") or "") != desired:

@@ -16,7 +16,7 @@ from steersman.api.cel.conversion import compile_conversion, needs_list_types
 from steersman.api.cel.cost import estimate
 from steersman.api.cel.declarations import MAX_REQUEST, Declaration, declare
 from steersman.api.cel.libraries import TYPE_NAMES
-from steersman.api.cel.program import Program, compile_program
+from steersman.api.cel.program import PER_CALL_LIMIT, Program, Result, compile_program
 from steersman.api.cel.runtime.values import NONE, CostLimitExceeded, EvaluationError, Optional
 from steersman.api.cel.schemas import escape
 from steersman.api.cel.syntax import Ident, walk
@@ -28,6 +28,7 @@ from steersman.server.codec.convert import to_builtins
 from steersman.server.crd.errors import MISSING, NO_FIELD
 from steersman.server.crd.number_validation import number
 from steersman.server.crd.paths import InvalidPath, field_at
+from steersman.server.evaluation import Meter, evaluated, evaluation_key
 from steersman.server.status_errors import FieldError
 from steersman.server.validation.field_errors import OMITTED, FieldErrors, Verbatim
 
@@ -150,13 +151,26 @@ class Chain(NamedTuple):
 class Evaluation:
     """The evaluation of all rules of one object."""
 
-    __slots__ = ("budget", "errors", "warnings")
+    __slots__ = ("budget", "errors", "meter", "warnings")
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
         self.budget = BUDGET
         """What is left; negative if no further rules are evaluated."""
         self.errors = FieldErrors()
         self.warnings: list[str] = []
+
+    def evaluate(self, program: Program, current: Any, former: Any) -> Result:
+        """The value of one expression. Raises `EvaluationError`, or `TooCostly` where the meter ends before the expression does."""
+        meter = self.meter
+        limit = min(PER_CALL_LIMIT, meter.left)
+        try:
+            result = program.evaluate(current, former, limit=limit)
+        except EvaluationError as error:
+            meter.spend(error.cost)
+            raise
+        meter.spend(result.cost)
+        return result
 
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -187,9 +201,13 @@ class RuleNode:
 
     def check(self, document: Any, old: Any, path: str = "") -> tuple[list[FieldError], list[str]]:
         """The errors and the warnings of an object, given as a whole document, with the one it replaces or None."""
-        state = Evaluation()
-        self.validate(document, old, path, Chain(document, MISSING if old is None else old, None), state)
-        return state.errors, state.warnings
+
+        def unit(meter: Meter) -> tuple[list[FieldError], list[str]]:
+            state = Evaluation(meter)
+            self.validate(document, old, path, Chain(document, MISSING if old is None else old, None), state)
+            return state.errors, state.warnings
+
+        return evaluated(unit, lambda: evaluation_key("rules", id(self), path, document, old))
 
     def validate(self, value: Any, old: Any, path: str, chain: Chain, state: Evaluation) -> None:
         """Evaluates all rules on a value. ``old`` is the value it replaces; None if there is none to compare it with."""
@@ -247,7 +265,7 @@ class RuleNode:
             else:
                 former = before
             try:
-                result, cost = program.evaluate(current, former)
+                result, cost = state.evaluate(program, current, former)
             except EvaluationError as error:
                 if not self._failed(compiled, error, where, state):
                     return
@@ -340,7 +358,7 @@ def _message(compiled: CompiledRule, current: Any, former: Any, state: Evaluatio
     assert compiled.message is not None
     exceeded = "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"
     try:
-        text, cost = compiled.message.evaluate(current, former)
+        text, cost = state.evaluate(compiled.message, current, former)
     except CostLimitExceeded as error:
         if error.cost > state.budget:
             return "", exceeded

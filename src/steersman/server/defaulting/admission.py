@@ -10,6 +10,7 @@ from steersman.api.generated.meta_v1 import LabelSelector
 from steersman.server.defaulting.missing_fields import (
     Default,
     GroupKind,
+    check_base64,
     default_if_none,
     map_items,
     map_optional,
@@ -42,6 +43,7 @@ def default_validating_webhooks(
 
 def _default_webhook(webhook: Webhook) -> Webhook:
     client = webhook.clientConfig
+    check_base64(client.caBundle or "")
     service = map_optional(client.service, lambda given: default_if_none(given, port=443))
     webhook = default_if_none(
         webhook,

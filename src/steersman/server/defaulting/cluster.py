@@ -23,6 +23,7 @@ from steersman.server.defaulting.missing_fields import (
     GroupKind,
     canonical_quantities,
     canonical_quantity,
+    check_base64,
     default_if_none,
     default_if_zero,
     map_items,
@@ -82,6 +83,7 @@ def default_csi_driver(obj: storage_v1.CSIDriver) -> storage_v1.CSIDriver:
 
 
 def default_api_service(obj: apiregistration_v1.APIService) -> apiregistration_v1.APIService:
+    check_base64(obj.spec.caBundle or "")
     return put(
         obj,
         spec=put(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Mapping
 
@@ -11,8 +10,8 @@ from steersman.api.kinds import EMPTY
 from steersman.server.defaulting.missing_fields import (
     Default,
     GroupKind,
-    MalformedValue,
     canonical_quantities,
+    check_base64,
     default_if_none,
     default_if_zero,
     map_items,
@@ -21,9 +20,6 @@ from steersman.server.defaulting.missing_fields import (
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that holds a namespace's own name, for selectors."""
-
-_is_base64 = re.compile("[A-Za-z0-9+/]*={0,2}").fullmatch
-_not_base64 = re.compile("[^A-Za-z0-9+/]").search
 
 
 def default_secret(obj: v1.Secret) -> v1.Secret:
@@ -43,11 +39,7 @@ def default_config_map(obj: v1.ConfigMap) -> v1.ConfigMap:
 def _check_base64(data: Mapping[str, str]) -> None:
     """Raises `MalformedValue` for data that is not base64."""
     for value in data.values():
-        text = value.replace("\n", "").replace("\r", "") if "\n" in value else value
-        if len(text) % 4 or not _is_base64(text):
-            wrong = _not_base64(text)
-            where = wrong.start() if wrong is not None and text[wrong.start()] != "=" else len(text) // 4 * 4
-            raise MalformedValue(f"illegal base64 data at input byte {where}")
+        check_base64(value)
 
 
 def default_namespace(obj: v1.Namespace) -> v1.Namespace:

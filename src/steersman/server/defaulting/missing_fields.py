@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any, TypeAlias, TypeVar
@@ -20,6 +21,17 @@ Default: TypeAlias = Callable[[Any], Any]
 """Returns an object of a kind with its defaults set; the same object where none is missing."""
 
 _MILLI = 10**6
+_is_base64 = re.compile("[A-Za-z0-9+/]*={0,2}").fullmatch
+_not_base64 = re.compile("[^A-Za-z0-9+/]").search
+
+
+def check_base64(value: str) -> None:
+    """Raises `MalformedValue` for a text that is not base64."""
+    text = value.replace("\n", "").replace("\r", "") if "\n" in value else value
+    if len(text) % 4 or not _is_base64(text):
+        wrong = _not_base64(text)
+        where = wrong.start() if wrong is not None and text[wrong.start()] != "=" else len(text) // 4 * 4
+        raise MalformedValue(f"illegal base64 data at input byte {where}")
 
 
 class MalformedValue(ValueError):

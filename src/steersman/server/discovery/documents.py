@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import sha256, sha512
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,9 @@ from steersman.api.errors import NotAcceptable, NotFound
 from steersman.api.generated import Resource, Subresource, resources
 from steersman.api.generated.apiextensions_v1 import CustomResourceColumnDefinition, CustomResourceDefinition
 from steersman.server.codec.negotiation import MediaTypeOptions, Target, negotiate
+
+if TYPE_CHECKING:
+    from steersman.server.discovery.remote import RemoteVersion
 
 Document: TypeAlias = dict[str, Any]
 
@@ -143,6 +146,11 @@ def custom_resources(definition: CustomResourceDefinition) -> tuple[CustomResour
     return tuple(served)
 
 
+CUSTOM_PRIORITY = (1000, 100)
+"""The priorities of the groups and versions of custom resources, as upstream registers their APIServices."""
+_METRICS_PRIORITY = 100
+"""The priority of the group metrics.k8s.io, as metrics-server registers it."""
+
 METRICS_RESOURCES = tuple(
     Resource("metrics.k8s.io", "v1beta1", kind, plural, "", namespaced, (), (), ("get", "list"), (), "")
     for kind, plural, namespaced in (("NodeMetrics", "nodes", False), ("PodMetrics", "pods", True))
@@ -172,6 +180,10 @@ class _GroupVersion(NamedTuple):
     stored: Mapping[str, str]
     """The storage version of each custom resource, by plural."""
     custom: bool
+    priority: int = CUSTOM_PRIORITY[1]
+    """Its place among the versions of its group: the larger, the earlier."""
+    document: Mapping[str, Any] | None = None
+    """The APIVersionDiscovery of one that another server serves."""
 
 
 class Discovery:
@@ -183,7 +195,7 @@ class Discovery:
         *,
         metrics: bool = False,
         built_in: Iterable[Resource] | None = None,
-        remote: Iterable[Resource] = (),
+        remote: Iterable[RemoteVersion] = (),
     ) -> None:
         rows: dict[str, dict[str, list[Resource]]] = {}
         for row in resources() if built_in is None else built_in:
@@ -192,20 +204,23 @@ class Discovery:
             group: tuple(_GroupVersion(name, tuple(served), {}, False) for name, served in versions.items())
             for group, versions in rows.items()
         }
+        self._priorities: dict[str, int] = {}
+        """The priorities of groups of aggregated servers."""
         self._add(custom)
         if metrics:
             self._groups["metrics.k8s.io"] = (_GroupVersion("v1beta1", METRICS_RESOURCES, {}, False),)
         self._add_remote(remote)
 
-    def _add_remote(self, remote: Iterable[Resource]) -> None:
-        """Adds the resources of aggregated servers, in place of what is served here at the same version."""
-        rows: dict[tuple[str, str], list[Resource]] = {}
-        for row in remote:
-            rows.setdefault((row.group, row.version), []).append(row)
-        for (group, version), found in rows.items():
-            others = (each for each in self._groups.get(group, ()) if each.name != version)
-            made = (*others, _GroupVersion(version, tuple(found), {}, True))
-            self._groups[group] = tuple(sorted(made, key=lambda each: version_order(each.name)))
+    def _add_remote(self, remote: Iterable[RemoteVersion]) -> None:
+        """Adds the group versions of aggregated servers, in place of what is served here at the same version."""
+        for found in sorted(remote, key=lambda each: (-each.group_priority, each.group, each.version)):
+            group = found.group
+            self._priorities[group] = max(found.group_priority, self._priorities.get(group, 0))
+            others = (each for each in self._groups.get(group, ()) if each.name != found.version)
+            made = _GroupVersion(found.version, (), {}, True, found.version_priority, found.document)
+            self._groups[group] = tuple(
+                sorted((*others, made), key=lambda each: (-each.priority, version_order(each.name)))
+            )
 
     def _add(self, custom: Iterable[CustomResource]) -> None:
         """Adds custom resources after the built-in ones, sorted."""
@@ -262,15 +277,18 @@ class Discovery:
 
     @property
     def _listed(self) -> list[str]:
-        """The groups in the order of ``/apis``: custom ones by the name of their first APIService."""
+        """The groups in the order of ``/apis``: others than built-in ones by priority, then by the name of their first APIService."""
         groups = [(name, versions) for name, versions in self._groups.items() if name]
 
-        def order(item: tuple[str, tuple[_GroupVersion, ...]]) -> tuple[int, str]:
+        def order(item: tuple[str, tuple[_GroupVersion, ...]]) -> tuple[int, int, str]:
             name, versions = item
-            if name == "metrics.k8s.io":
-                return (2, "")
-            custom = all(version.custom for version in versions)
-            return (1, min(f"{version.name}.{name}" for version in versions)) if custom else (0, "")
+            first = min(f"{version.name}.{name}" for version in versions)
+            priority = self._priorities.get(name)
+            if priority is None and name == "metrics.k8s.io":
+                priority = _METRICS_PRIORITY
+            if priority is None and not all(version.custom for version in versions):
+                return (0, 0, "")
+            return (1, -(CUSTOM_PRIORITY[0] if priority is None else priority), first)
 
         return [name for name, _ in sorted(groups, key=order)]
 
@@ -341,9 +359,11 @@ def _aggregated_document(groups: Mapping[str, tuple[_GroupVersion, ...]]) -> Enc
             "versions": [
                 {
                     "version": version.name,
-                    "resources": [_api_resource_discovery(row, version.custom) for row in version.resources],
+                    "resources": [api_resource_discovery(row, version.custom) for row in version.resources],
                     "freshness": "Current",
                 }
+                if version.document is None
+                else version.document
                 for version in versions
             ],
         }
@@ -355,7 +375,7 @@ def _aggregated_document(groups: Mapping[str, tuple[_GroupVersion, ...]]) -> Enc
     )
 
 
-def _api_resource_discovery(row: Resource, custom: bool) -> Document:
+def api_resource_discovery(row: Resource, custom: bool) -> Document:
     """The APIResourceDiscovery of a resource, with its subresources."""
 
     def response_kind(group: str, version: str, kind: str) -> Document:

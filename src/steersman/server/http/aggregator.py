@@ -2,7 +2,8 @@
 
 A remote APIService names a Service; where that is served is stated as for webhooks (`steersman.server.calls`). The aggregator
 asks each for its discovery document, at once after a change and then every 30 seconds: the answer decides the condition
-Available, and is what discovery shows. This module is imported with the first remote APIService.
+Available. Discovery and OpenAPI of servers that are available are made part of our own (`steersman.server.discovery.remote`,
+`steersman.server.discovery.openapi.merge`); the group versions of others are there, and stale. This module is imported with the first remote APIService.
 """
 
 from __future__ import annotations
@@ -11,23 +12,33 @@ import asyncio
 import logging
 import ssl
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote, quote_plus, unquote_to_bytes, urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
-from steersman.api.generated import Resource as Row
-from steersman.api.generated import Subresource
+from steersman.api.errors import ServerTimeout, TooManyRequests
 from steersman.api.generated.apiregistration_v1 import APIService, APIServiceCondition
+from steersman.http.head import Headers
 from steersman.http.response import StreamingResponse
 from steersman.server.auth.ca import CertificatePair
 from steersman.server.auth.users import User
 from steersman.server.calls import Call, Endpoint, ServiceRef, service_endpoint
+from steersman.server.discovery.documents import api_resource_discovery
+from steersman.server.discovery.openapi.merge import InvalidSpec, read_spec
+from steersman.server.discovery.remote import (
+    RemoteVersion,
+    aggregated_version,
+    legacy_rows,
+    stale_version,
+)
 from steersman.server.http import request_body
 from steersman.server.http.context import Context
 from steersman.server.http.responses import Response
-from steersman.server.http.webhook_client import go_error
+from steersman.server.http.upgraded_connection import UpgradedConnection, request_upgrade
+from steersman.server.http.webhook_client import go_error, load_aiohttp
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
@@ -37,8 +48,19 @@ _log = logging.getLogger(__name__)
 TABLE = "apiservices.apiregistration.k8s.io"
 CHECK_INTERVAL = 30.0
 CHECK_TIMEOUT = 5.0
+REQUEST_TIMEOUT = 60.0
+"""Seconds for a request that is neither a watch nor an upgrade, as upstream."""
 MAX_RESPONSE = 64 * 1024 * 1024
 """Bytes of a response that is no watch. differs: upstream has no limit."""
+MAX_DOCUMENT = 16 * 1024 * 1024
+"""Bytes of a document of discovery or OpenAPI."""
+MAX_STREAMS = 200
+"""Upgraded connections at once, with logs, commands and port forwardings."""
+_AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))
+_AGGREGATED = ",".join(
+    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+    for version in ("v2", "v2beta1")
+)
 _HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -56,7 +78,8 @@ _HOP_BY_HOP = frozenset(
 )
 _TEXT = "text/plain; charset=utf-8"
 _NO_SNIFF = (("X-Content-Type-Options", "nosniff"),)
-_WRITES = ("create", "update", "patch", "delete", "deletecollection")
+_NO_CACHE = ("Cache-Control", "no-cache, private")
+_REDIRECT = b"the backend attempted to redirect this request, which is not permitted"
 
 
 class Remote(NamedTuple):
@@ -72,9 +95,26 @@ class Remote(NamedTuple):
     def group_version(self) -> tuple[str, str]:
         return self.service.spec.group, self.service.spec.version
 
+    @property
+    def order(self) -> tuple[int, str]:
+        """The place of its OpenAPI among that of others."""
+        return -self.service.spec.groupPriorityMinimum, self.name
+
+
+class Documents(msgspec.Struct):
+    """What a server tells of a group version."""
+
+    discovery: Mapping[str, Any] | None = None
+    """The APIVersionDiscovery; None while it could not be read."""
+    v2: dict[str, Any] | None = None
+    """The part of its OpenAPI v2 document."""
+    v2_etag: str = ""
+    v3: str = ""
+    """The URL of its OpenAPI v3 document; empty where it has none."""
+
 
 class Aggregator:
-    """The remote APIServices of one server."""
+    """The remote APIServices of one server. The `RemoteDocuments` of its discovery."""
 
     def __init__(
         self, server: Server, front_proxy: Callable[[], CertificatePair], changed: Callable[[], None]
@@ -85,7 +125,7 @@ class Aggregator:
         self._changed = changed
         self._pair: CertificatePair | None = None
         self._remote: dict[tuple[str, str], Remote] = {}
-        self._documents: dict[tuple[str, str], tuple[Row, ...]] = {}
+        self._documents: dict[tuple[str, str], Documents] = {}
         self._contexts: dict[tuple[str, bool], ssl.SSLContext] = {}
         self._session: Any = None
         self._wake = asyncio.Event()
@@ -106,6 +146,8 @@ class Aggregator:
             found[spec.group, spec.version] = Remote(
                 service.metadata.name, service, self._endpoint(service), available
             )
+        if found == self._remote:
+            return
         self._remote = found
         for gone in [key for key in self._documents if key not in found]:
             del self._documents[gone]
@@ -121,6 +163,15 @@ class Aggregator:
         if self._session is not None:
             await self._session.close()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no remote APIService any more."""
+        return not self._remote
+
+    def serves(self, group: str, version: str) -> bool:
+        """Whether a group version is one of another server."""
+        return (group, version) in self._remote
+
     def find(self, path: str) -> Remote | None:
         """The server of a path; None if it is this one."""
         if not self._remote:
@@ -130,9 +181,34 @@ class Aggregator:
             parts = parts[2:]
         return self._remote.get((parts[1], parts[2])) if len(parts) > 2 and parts[0] == "apis" else None
 
-    def rows(self) -> tuple[Row, ...]:
-        """The resources of all other servers that were available, for discovery."""
-        return tuple(row for key in sorted(self._documents) for row in self._documents[key])
+    # -- what others tell of themselves -------------------------------------------------------
+
+    def versions(self) -> list[RemoteVersion]:
+        """The group versions of all other servers."""
+        found = []
+        for key in sorted(self._remote):
+            remote, known = self._remote[key], self._documents.get(key)
+            spec = remote.service.spec
+            document = known.discovery if known is not None and remote.available else None
+            found.append(
+                RemoteVersion(
+                    *key,
+                    spec.groupPriorityMinimum,
+                    spec.versionPriority,
+                    stale_version(spec.version) if document is None else document,
+                )
+            )
+        return found
+
+    def openapi_v2(self) -> list[dict[str, Any]]:
+        """The parts of the OpenAPI v2 documents of servers that are available, by priority."""
+        available = sorted((one for one in self._remote.values() if one.available), key=lambda one: one.order)
+        known = (self._documents.get(one.group_version) for one in available)
+        return [each.v2 for each in known if each is not None and each.v2 is not None]
+
+    def openapi_v3(self) -> dict[str, str]:
+        """The URLs of OpenAPI v3 documents, by name."""
+        return {f"apis/{'/'.join(key)}": each.v3 for key, each in self._documents.items() if each.v3}
 
     def _endpoint(self, service: APIService) -> Endpoint:
         reference = service.spec.service
@@ -146,16 +222,20 @@ class Aggregator:
             lambda namespace, name: table.get(object_key(namespace, name)),
         )
 
+    def _listens(self, namespace: str, name: str, port: int) -> bool:
+        """Whether a Service has a port. Only those with a cluster address say so; a stated address needs no Service."""
+        found = self._server.store.table("services").get(object_key(namespace, name))
+        if found is None or (found.spec.type or "ClusterIP") != "ClusterIP":
+            return True
+        return any(each.port == port for each in found.spec.ports)
+
     # -- availability -------------------------------------------------------------------------
 
     async def _check_all(self) -> None:
         while True:
             self._wake.clear()
-            for remote in list(self._remote.values()):
-                try:
-                    await self._check(remote)
-                except Exception:
-                    _log.exception("the APIService %s cannot be checked", remote.name)
+            # Side by side: one that hangs holds up no other.
+            await asyncio.gather(*map(self._check_safely, list(self._remote.values())))
             try:
                 async with asyncio.timeout(CHECK_INTERVAL):
                     await self._wake.wait()
@@ -164,6 +244,12 @@ class Aggregator:
                     key: one._replace(endpoint=self._endpoint(one.service))
                     for key, one in self._remote.items()
                 }
+
+    async def _check_safely(self, remote: Remote) -> None:
+        try:
+            await self._check(remote)
+        except Exception:
+            _log.exception("the APIService %s cannot be checked", remote.name)
 
     async def _check(self, remote: Remote) -> None:
         """Asks a server for its discovery document, and writes the condition Available."""
@@ -174,6 +260,10 @@ class Aggregator:
         if endpoint.unresolved.endswith("not found"):
             status, reason = "False", "ServiceNotFound"
             message = f'service/{reference.name} in "{reference.namespace}" is not present'
+        elif not self._listens(reference.namespace, reference.name, reference.port or 443):
+            status, reason = "False", "ServicePortError"
+            port = reference.port or 443
+            message = f'service/{reference.name} in "{reference.namespace}" is not listening on port {port}'
         elif endpoint.unresolved:
             status, reason, message = "False", "MissingEndpoints", endpoint.unresolved
         else:
@@ -183,29 +273,81 @@ class Aggregator:
         self._write(remote, status, reason, message)
 
     async def _discover(self, remote: Remote) -> str:
-        """Reads a server's discovery document; returns why it cannot."""
+        """Reads what a server tells of a group version; returns why it cannot."""
         group, version = remote.group_version
         path = f"/apis/{group}/{version}"
-        shown = f"{remote.endpoint.url}{path}"
+        shown = f"https://{remote.endpoint.address}{path}"
         try:
             async with asyncio.timeout(CHECK_TIMEOUT):
-                user = User("system:kube-aggregator", groups=("system:masters",))
-                async with await self._request(
-                    remote, "GET", path, _user_headers(user) | {"Accept": "application/json"}, b""
-                ) as response:
-                    body = await response.read()
-                    if response.status != 200:
-                        return f"failing or missing response from {shown}: bad status from {shown}: {response.status}"
+                status, legacy, _ = await self._get(remote, path, "application/json")
+                if not 200 <= status < 300:
+                    return f"failing or missing response from {shown}: bad status from {shown}: {status}"
         except TimeoutError:
             return f'failing or missing response from {shown}: Get "{shown}": context deadline exceeded'
         except Exception as error:
             call = Call(remote.endpoint, b"", CHECK_TIMEOUT, b"")
             return f'failing or missing response from {shown}: Get "{shown}": {go_error(error, call)}'
-        rows = _rows(group, version, body)
-        if self._documents.get((group, version)) != rows:
-            self._documents[group, version] = rows
+        known = self._documents.get((group, version)) or Documents()
+        made = msgspec.structs.replace(known)
+        for read in (self._read_discovery, self._read_v2, self._read_v3):
+            try:
+                async with asyncio.timeout(CHECK_TIMEOUT):
+                    await read(remote, made, legacy)
+            except Exception as error:
+                # Requests are passed on all the same; what is known stays.
+                _log.warning("%s of the APIService %s: %s", read.__name__[6:], remote.name, error)
+        if (group, version) in self._remote and made != known:
+            self._documents[group, version] = made
             self._changed()
         return ""
+
+    async def _read_discovery(self, remote: Remote, made: Documents, legacy: bytes) -> None:
+        group, version = remote.group_version
+        made.discovery = None
+        status, body, headers = await self._get(remote, "/apis", _AGGREGATED)
+        if status == 200 and "APIGroupDiscoveryList" in headers.get("Content-Type", ""):
+            made.discovery = aggregated_version(body, group, version)
+        if made.discovery is None:
+            rows = legacy_rows(group, version, legacy)
+            if rows is None:
+                raise ValueError("it is malformed")
+            resources = [api_resource_discovery(row, custom=True) for row in rows]
+            made.discovery = {"version": version, "resources": resources, "freshness": "Current"}
+
+    async def _read_v2(self, remote: Remote, made: Documents, legacy: bytes) -> None:
+        status, body, headers = await self._get(
+            remote, "/openapi/v2", "application/json", made.v2_etag if made.v2 is not None else ""
+        )
+        if status == 304:
+            return
+        made.v2, made.v2_etag = None, ""
+        if status == 200:
+            try:
+                made.v2 = read_spec(body, *remote.group_version)
+            except InvalidSpec as error:
+                raise ValueError(f"OpenAPI v2 is invalid: {error}") from None
+            made.v2_etag = headers.get("Etag", "")
+
+    async def _read_v3(self, remote: Remote, made: Documents, legacy: bytes) -> None:
+        status, body, _ = await self._get(remote, "/openapi/v3", "application/json")
+        if status != 200:
+            # differs: upstream makes a v3 document of the v2 one.
+            made.v3 = ""
+            return
+        # differs: only the document of the group version is taken; upstream lets a server replace any other.
+        paths = msgspec.json.decode(body, type=_V3Index).paths
+        found = paths.get(f"apis/{'/'.join(remote.group_version)}")
+        made.v3 = "" if found is None else found.serverRelativeURL
+
+    async def _get(
+        self, remote: Remote, path: str, accept: str, etag: str = ""
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """Reads a document as the aggregator. Raises what aiohttp does, and `ValueError` for one that is too large."""
+        headers = [*_user_headers(_AGGREGATOR), ("Accept", accept)]
+        if etag:
+            headers.append(("If-None-Match", etag))
+        async with await self._request(remote, "GET", path, headers, b"") as response:
+            return response.status, await _read(response, MAX_DOCUMENT), response.headers
 
     def _write(self, remote: Remote, status: str, reason: str, message: str) -> None:
         resource = self._server.registry.find("apiregistration.k8s.io", "v1", "apiservices")
@@ -234,44 +376,92 @@ class Aggregator:
     async def proxy(self, ctx: Context, remote: Remote) -> Response | StreamingResponse:
         """Passes a request on, as its user, and the response back."""
         if not remote.available or remote.endpoint.unresolved:
-            return Response(b"service unavailable\n", 503, _TEXT, _NO_SNIFF)
-        http = ctx.http
-        body = await request_body.read(http) if ctx.http.method not in ("GET", "HEAD") else b""
-        headers = {
-            name: value
-            for name, value in http.headers.items()
-            if name.lower() not in _HOP_BY_HOP
-            and name.lower() != "authorization"
-            and not name.lower().startswith(("x-remote-", "impersonate-"))
-        }
+            return _unavailable("service unavailable")
         try:
-            async with await self._request(
-                remote, http.method, http.raw_path, headers | _user_headers(ctx.user), body
-            ) as response:
-                kept = tuple(
+            if _is_upgrade(ctx.http.headers):
+                return await self._upgrade(ctx, remote)
+            if ctx.info.verb == "watch":
+                return await self._pass_on(ctx, remote)
+            speed: float = getattr(asyncio.get_running_loop(), "speed", 1.0)
+            async with asyncio.timeout(REQUEST_TIMEOUT * speed):
+                return await self._pass_on(ctx, remote)
+        except TimeoutError:
+            message = "Timeout: request did not complete within the allotted timeout"
+            raise ServerTimeout(message, reason="Timeout") from None
+        except (ConnectionResetError, asyncio.CancelledError, TooManyRequests):
+            raise
+        except Exception as error:
+            why = go_error(error, Call(remote.endpoint, b"", REQUEST_TIMEOUT, b""))
+            return _unavailable(f"error trying to reach service: {why}")
+
+    async def _pass_on(self, ctx: Context, remote: Remote) -> Response | StreamingResponse:
+        http = ctx.http
+        body = await request_body.read(http) if http.method not in ("GET", "HEAD") else b""
+        target, headers = _passed_on(ctx, remote)
+        async with await self._request(remote, http.method, target, headers, body) as response:
+            if 300 <= response.status < 400 and response.headers.get("Location"):
+                return Response(_REDIRECT, 502, _TEXT)
+            kept = (
+                _NO_CACHE,
+                *(
                     (name, value)
                     for name, value in response.headers.items()
                     if name.lower() not in (*_HOP_BY_HOP, "content-type", "date")
-                )
-                if ctx.info.verb == "watch" and response.status == 200:
-                    return await _stream(ctx, response, kept)
-                data = bytearray()
-                async for chunk in response.content.iter_any():
-                    data += chunk
-                    if len(data) > MAX_RESPONSE:
-                        response.close()
-                        raise ValueError(f"the response has more than {MAX_RESPONSE} bytes")
-                content_type = response.headers.get("Content-Type", "")
-                return Response(bytes(data), response.status, content_type, kept)
-        except (ConnectionResetError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            why = go_error(error, Call(remote.endpoint, b"", 60.0, b""))
-            return Response(f"error trying to reach service: {why}\n".encode(), 503, _TEXT, _NO_SNIFF)
+                ),
+            )
+            if ctx.info.verb == "watch" and response.status == 200:
+                return await _stream(ctx, response, kept)
+            data = await _read(response, MAX_RESPONSE)
+            return Response(data, response.status, response.headers.get("Content-Type", ""), kept)
+
+    async def _upgrade(self, ctx: Context, remote: Remote) -> Response | StreamingResponse:
+        """Passes a request on whose connection leaves HTTP: exec, port forwarding."""
+        http, streams = ctx.http, ctx.state.streams
+        if len(streams) >= MAX_STREAMS:
+            raise TooManyRequests(
+                f"too many streams: {MAX_STREAMS} are open", reason="TooManyRequests", retry_after=1.0
+            )
+        target, passed_on = _passed_on(ctx, remote)
+        headers = [
+            ("Host", remote.endpoint.address),
+            ("Connection", "Upgrade"),
+            ("Upgrade", http.headers.get("Upgrade", "")),
+            *passed_on,
+        ]
+        async with asyncio.timeout(REQUEST_TIMEOUT):
+            upstream = await request_upgrade(
+                remote.endpoint.address,
+                self._context(remote),
+                urlsplit(remote.endpoint.url).hostname or "",
+                http.method,
+                target,
+                headers,
+            )
+        try:
+            if upstream.status != 101:
+                # As upstream, the answer is passed on, and the connection ends.
+                async with asyncio.timeout(REQUEST_TIMEOUT):
+                    body = await upstream.reader.read(MAX_DOCUMENT)
+                answered = Headers(upstream.headers)
+                length = answered.get("Content-Length")
+                body = body[: int(length)] if length.isdigit() else body
+                return Response(body, upstream.status, answered.get("Content-Type"))
+            task = asyncio.current_task()
+            streams[task] = None
+            try:
+                connection = UpgradedConnection(http, upstream)
+                await connection.run()
+                return connection
+            finally:
+                streams.pop(task, None)
+        finally:
+            upstream.writer.close()
 
     async def _request(
-        self, remote: Remote, method: str, target: str, headers: Mapping[str, Any], body: bytes
+        self, remote: Remote, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes
     ) -> Any:
+        if self._session is None:
+            await load_aiohttp()
         import aiohttp
         import yarl
         from multidict import CIMultiDict
@@ -284,19 +474,16 @@ class Aggregator:
                 skip_auto_headers=("User-Agent", "Accept-Encoding", "Content-Type"),
             )
         endpoint = remote.endpoint
-        lines: CIMultiDict[str] = CIMultiDict()
-        for name, value in headers.items():
-            for one in value if isinstance(value, tuple) else (value,):
-                lines.add(name, one)
-        host = endpoint.url.partition("//")[2]
-        lines["Host"] = host
+        lines: CIMultiDict[str] = CIMultiDict(list(headers))
+        lines["Host"] = endpoint.address
+        server_name = urlsplit(endpoint.url).hostname
         return self._session.request(
             method,
             yarl.URL(f"https://{endpoint.address}{target}", encoded=True),
             data=body or None,
             headers=lines,
             ssl=self._context(remote),
-            server_hostname=host.partition(":")[0],
+            server_hostname=server_name,
             allow_redirects=False,
         )
 
@@ -319,6 +506,51 @@ class Aggregator:
         return context
 
 
+class _V3Path(msgspec.Struct, frozen=True):
+    serverRelativeURL: str = ""
+
+
+class _V3Index(msgspec.Struct, frozen=True):
+    paths: Mapping[str, _V3Path] = {}
+
+
+def _unavailable(message: str) -> Response:
+    return Response(f"{message}\n".encode(), 503, _TEXT, _NO_SNIFF)
+
+
+def _is_upgrade(headers: Headers) -> bool:
+    """Whether a client asks for another protocol than HTTP."""
+    return "Upgrade" in headers and any(
+        token.strip().lower() == "upgrade"
+        for value in headers.getall("Connection")
+        for token in value.split(",")
+    )
+
+
+def _passed_on(ctx: Context, remote: Remote) -> tuple[str, list[tuple[str, str]]]:
+    """The target and the headers with which a request is passed on: not those by which the client says who it is."""
+    target = _normalized(ctx.http.raw_path)
+    own = [
+        (name, value)
+        for name, value in ctx.http.headers.items()
+        if name.lower() not in _HOP_BY_HOP
+        and name.lower() != "authorization"
+        and not name.lower().startswith(("x-remote-", "impersonate-", "x-forwarded-"))
+    ]
+    forwarded = _forwarded_headers(ctx, remote.endpoint.address, target)
+    return target, [*own, *forwarded, *_user_headers(ctx.user)]
+
+
+async def _read(response: Any, limit: int) -> bytes:
+    data = bytearray()
+    async for chunk in response.content.iter_any():
+        data += chunk
+        if len(data) > limit:
+            response.close()
+            raise ValueError(f"the response has more than {limit} bytes")
+    return bytes(data)
+
+
 async def _stream(ctx: Context, response: Any, headers: tuple[tuple[str, str], ...]) -> StreamingResponse:
     """Passes a watch back, as it comes."""
     stream = StreamingResponse(ctx.http.writer)
@@ -331,62 +563,42 @@ async def _stream(ctx: Context, response: Any, headers: tuple[tuple[str, str], .
     return stream
 
 
-def _user_headers(user: User) -> dict[str, Any]:
+def _normalized(target: str) -> str:
+    """A path and a query as upstream passes them on: decoded and encoded again, the query sorted by name."""
+    path, _, query = target.partition("?")
+    path = quote(unquote_to_bytes(path), safe="/$&+,:;=@~")
+    pairs = (part.partition("=") for part in query.split("&") if part and ";" not in part)
+    encoded = [
+        (unquote_to_bytes(name.replace("+", " ")), unquote_to_bytes(value.replace("+", " ")))
+        for name, _, value in pairs
+    ]
+    sorted_query = "&".join(
+        f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(encoded, key=lambda pair: pair[0])
+    )
+    return f"{path}?{sorted_query}" if sorted_query else path
+
+
+def _forwarded_headers(ctx: Context, address: str, target: str) -> list[tuple[str, str]]:
+    """The headers by which a reverse proxy tells whom a request came from, and how."""
+    transport = ctx.http.transport
+    peer = transport.get_extra_info("peername") if transport is not None else None
+    before = ctx.http.headers.get("X-Forwarded-For", "")
+    return [
+        ("X-Forwarded-For", ", ".join(filter(None, (before, str(peer[0]) if peer else "")))),
+        ("X-Forwarded-Host", address),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Uri", target.partition("?")[0]),
+    ]
+
+
+def _user_headers(user: User) -> list[tuple[str, str]]:
     """The headers by which a front proxy tells who the user is."""
-    headers: dict[str, Any] = {"X-Remote-User": user.name}
+    headers = [("X-Remote-User", user.name)]
     if user.uid:
-        headers["X-Remote-Uid"] = user.uid
-    if user.groups:
-        headers["X-Remote-Group"] = tuple(user.groups)
+        headers.append(("X-Remote-Uid", user.uid))
+    headers += (("X-Remote-Group", group) for group in user.groups)
     for key, values in user.extra.items():
         # Keys are percent-encoded as Go does it: header names are case-insensitive and have few characters.
         escaped = "".join(one if one.isalnum() or one in "-._" else f"%{ord(one):02X}" for one in key)
-        headers[f"X-Remote-Extra-{escaped}"] = tuple(values)
+        headers += ((f"X-Remote-Extra-{escaped}", value) for value in values)
     return headers
-
-
-class _APIResource(msgspec.Struct, frozen=True):
-    name: str
-    kind: str = ""
-    namespaced: bool = False
-    singularName: str = ""
-    verbs: tuple[str, ...] = ()
-    shortNames: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    group: str = ""
-    version: str = ""
-
-
-class _APIResourceList(msgspec.Struct, frozen=True):
-    resources: tuple[_APIResource, ...] = ()
-
-
-def _rows(group: str, version: str, body: bytes) -> tuple[Row, ...]:
-    """The resources of a discovery document; none of one that is malformed."""
-    try:
-        found = msgspec.json.decode(body, type=_APIResourceList).resources
-    except (msgspec.DecodeError, RecursionError):
-        return ()
-    subresources: dict[str, list[Subresource]] = {}
-    for each in found:
-        plural, slash, name = each.name.partition("/")
-        if slash:
-            one = Subresource(name, each.group or group, each.version or version, each.kind, each.verbs)
-            subresources.setdefault(plural, []).append(one)
-    return tuple(
-        Row(
-            group,
-            version,
-            each.kind,
-            each.name,
-            each.singularName,
-            each.namespaced,
-            each.shortNames,
-            each.categories,
-            each.verbs,
-            tuple(subresources.get(each.name, ())),
-            "",
-        )
-        for each in found
-        if "/" not in each.name
-    )

@@ -7,7 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from steersman.api.errors import ApiError, NotFound, ServerError, Unauthorized
 from steersman.http.client_certs import ClientCertContexts, PeerCertificates, secured
@@ -26,6 +27,7 @@ from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import ANONYMOUS, User, node_identity
 from steersman.server.codec.convert import CODECS
 from steersman.server.codec.negotiation import is_supported
+from steersman.server.evaluation import EvaluationThread
 from steersman.server.http import request_body
 from steersman.server.http.context import AppState, Context, Site, served_verbs
 from steersman.server.http.discovery_cache import DiscoveryCache
@@ -57,6 +59,9 @@ from steersman.server.rest.subresources import KUBELET_SUBRESOURCES
 from steersman.server.server import Server
 from steersman.server.storage.watch import Commit, Selection
 
+if TYPE_CHECKING:
+    from steersman.server.http.audit import AuditEvent
+
 _log = logging.getLogger(__name__)
 
 R = TypeVar("R", Response, StreamingResponse, Response | StreamingResponse)
@@ -86,12 +91,13 @@ async def serve(
     limits: Limits = Limits(),
     max_watches: int = MAX_WATCHES,
     front_proxy: Callable[[], CertificatePair] | None = None,
+    audit_log: Path | None = None,
 ) -> ApiServer:
     """Listens and serves until closed. Port 0 is any free port.
 
     The server must have an authenticator. Without an authorizer every request is allowed. ``durable`` is awaited
     before a write is acknowledged. ``max_watches`` is how many watches may be open at once. ``front_proxy`` makes the
-    client certificate for aggregated API servers; without it there are none.
+    client certificate for aggregated API servers; without it there are none. ``audit_log`` is a file for a line about each request.
     """
     state = AppState(
         server,
@@ -103,6 +109,14 @@ async def serve(
     )
     if server.outgoing is None:
         server.outgoing = state.webhook_client = WebhookClient()
+        # Where webhooks are called over sockets, clients do not wait for expressions either.
+        server.evaluation_thread = EvaluationThread()
+    if audit_log is not None:
+        # Loaded when asked for.
+        from steersman.server.http.audit import AuditLog
+
+        state.audit = AuditLog(audit_log)
+        server.audit_annotations = {}
     api_server = ApiServer(state, host, secure=tls is not None, limits=limits)
     try:
         await api_server.open(port, tls)
@@ -164,7 +178,13 @@ class ApiServer:
         await self._http.shutdown(_GRACE)
         if self.state.webhook_client is not None:
             await self.state.webhook_client.close()
+            if self.state.server.evaluation_thread is not None:
+                self.state.server.evaluation_thread.close()
+                self.state.server.evaluation_thread = None
         self.state.discovery.close()
+        if self.state.audit is not None:
+            self.state.audit.close()
+            self.state.audit = None
 
     async def __aenter__(self) -> ApiServer:
         return self
@@ -189,7 +209,8 @@ class ApiServer:
         if state.front_proxy is None:
             return
         state.aggregator = Aggregator(state.server, state.front_proxy, state.discovery.renew)
-        state.discovery.remote = state.aggregator.rows
+        state.discovery.remote = state.aggregator
+        state.discovery.renew()
 
     # -- one request --------------------------------------------------------------------------
 
@@ -204,16 +225,19 @@ class ApiServer:
         except UnknownRequest as error:
             return self._reply(http, unknown_request(http.raw_path, str(error)), [])
         ctx: Context | None = None
+        event = self._audit_event(http, info) if self.state.audit is not None else None
         try:
             user, warnings = self._authenticate(http)
+            if event is not None:
+                event.user = user
             try:
-                user = self._authorize(http, info, query, user)
+                user = self._authorize(http, info, query, user, event)
             except ApiError as error:
                 if site is not None and user.name == ANONYMOUS.name:
                     # A browser asks its user for a credential then.
                     raise Unauthorized("Unauthorized", reason="Unauthorized") from error
-                return self._reply(http, self._counted(info, denied_response(error)), [])
-            ctx = Context(self.state, http, info, query, user, warnings)
+                return self._reply(http, self._counted(info, denied_response(error)), [], event)
+            ctx = Context(self.state, http, info, query, user, warnings, event)
             response = await self._route(ctx)
             if self.state.durable is not None and info.verb in _WRITES:
                 await self.state.durable()
@@ -221,6 +245,7 @@ class ApiServer:
             response = error_response(error)
         except (asyncio.CancelledError, ConnectionError, MalformedRequest):
             # The client has gone, or its body cannot be parsed, which the connection answers.
+            self._audit(event, 200, b"")
             raise
         except Exception:
             _log.exception("%s %s failed", http.method, path)
@@ -229,26 +254,49 @@ class ApiServer:
             )
         self._counted(info, response)
         if isinstance(response, StreamingResponse):
+            self._audit(event, response.status, b"")
             return response
-        return self._reply(http, response, ctx.warnings if ctx is not None else [])
+        # A client that has read the response to its write finds the event in its watch, as far as that is in our hands.
+        after_events = info.verb in _WRITES and response.status < 300 and len(self.state.watches) > 0
+        return self._reply(http, response, ctx.warnings if ctx is not None else [], event, after_events)
 
     def _site(self, path: str) -> Site | None:
         """The site that serves a path, if there is one."""
         site = self.state.site
         return site if site is not None and f"{path}/".startswith(f"{site.prefix}/") else None
 
-    def _reply(self, http: HttpRequest, response: Response, warnings: list[str]) -> HttpResponse:
+    def _audit_event(self, http: HttpRequest, info: RequestInfo) -> AuditEvent:
+        from steersman.server.http.audit import AuditEvent
+
+        return AuditEvent(http, info, self.state.server.clock.now)
+
+    def _audit(self, event: AuditEvent | None, code: int, body: bytes) -> None:
+        """Adds the event of an answered request to the audit log."""
+        if event is not None and self.state.audit is not None:
+            self.state.audit.write(event.document(code, body))
+
+    def _reply(
+        self,
+        http: HttpRequest,
+        response: Response,
+        warnings: list[str],
+        event: AuditEvent | None = None,
+        after_events: bool = False,
+    ) -> HttpResponse:
+        self._audit(event, response.status, response.body)
         if response.status >= 400 and (accept := http.headers.get("Accept", "")):
             response = negotiated_error(response, accept)
         if len(response.body) > 1024:
             response = compressed(response, http.headers.get("Accept-Encoding", ""))
-        headers = {
-            "Content-Type": response.content_type,
-            "Cache-Control": _CACHE_CONTROL,
-            **dict(response.headers),
-        }
-        lines = (*headers.items(), *warning_headers(warnings)) if warnings else headers.items()
-        return HttpResponse(response.status, lines, response.body)
+        lines = [("Content-Type", response.content_type)] if response.content_type else []
+        if not response.headers or all(name.lower() != "cache-control" for name, _ in response.headers):
+            lines.append(("Cache-Control", _CACHE_CONTROL))
+        lines += response.headers
+        if event is not None:
+            lines.append(("Audit-Id", event.id))
+        if warnings:
+            lines += warning_headers(warnings)
+        return HttpResponse(response.status, lines, response.body, after_events=after_events)
 
     def _counted(self, info: RequestInfo, response: R) -> R:
         code = response.status
@@ -298,7 +346,9 @@ class ApiServer:
         http.writer.authenticated = found.user.name != ANONYMOUS.name
         return found.user, list(found.warnings)
 
-    def _authorize(self, http: HttpRequest, info: RequestInfo, query: Query, user: User) -> User:
+    def _authorize(
+        self, http: HttpRequest, info: RequestInfo, query: Query, user: User, event: AuditEvent | None
+    ) -> User:
         """The user that a request is carried out as, after impersonation. Raises `Forbidden`."""
         authorizer = self.state.server.authorizer
         if authorizer is None:
@@ -308,8 +358,13 @@ class ApiServer:
             impersonated = requested_user(http.headers.items())
             if impersonated is not None:
                 modes = self.state.impersonation_modes
-                user = impersonate(authorizer, attributes, impersonated, modes).user
+                found = impersonate(authorizer, attributes, impersonated, modes)
+                user = found.user
                 attributes = _attributes(user, info, query)
+                if event is not None:
+                    event.impersonated, event.constraint = user, found.constraint
+        if event is not None:
+            event.decided(authorizer.authorize(attributes))
         authorize(authorizer, attributes)
         return user
 
@@ -333,8 +388,12 @@ class ApiServer:
         resource = self._find(ctx)
         if isinstance(resource, Response):
             return resource
-        if resource.type not in CODECS and not is_supported(ctx.http.headers.get("Accept", "")):
-            return routing_error(406)
+        accept = ctx.http.headers.get("Accept", "")
+        if resource.type not in CODECS and not is_supported(accept):
+            return routing_error(406, streams=info.verb in ("list", "watch"))
+        if ";as=" in accept and info.verb == "get" and not info.subresource:
+            # Refused before the object is looked for, as upstream does.
+            ctx.choice(custom=resource.type in CODECS)
         if deprecated := self.state.discovery.deprecation(resource):
             ctx.warnings.append(deprecated)
         if info.verb == "get" and not info.subresource:
@@ -372,7 +431,7 @@ class ApiServer:
 
         def run() -> Response:
             del ctx.warnings[known:]
-            return handle_write(ctx, resource, body)
+            return ctx.audited(partial(handle_write, ctx, resource, body))
 
         return await restartable(ctx.server, run, ctx.warnings)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 from msgspec import field
@@ -41,8 +41,11 @@ if TYPE_CHECKING:
     from steersman.http.response import StreamingResponse
     from steersman.server.auth.ca import CertificatePair
     from steersman.server.http.aggregator import Aggregator
+    from steersman.server.http.audit import AuditEvent, AuditLog
     from steersman.server.http.protobuf import ProtobufEncoder
     from steersman.server.http.responses import Response
+
+T = TypeVar("T")
 
 USER_AGENT = "User-Agent"
 
@@ -91,6 +94,8 @@ class AppState(msgspec.Struct, eq=False):
     metrics: Metrics = field(default_factory=Metrics)
     streams: dict[asyncio.Task[object] | None, None] = field(default_factory=dict)
     """The requests that last: logs that are followed, commands and port forwardings."""
+    audit: AuditLog | None = None
+    """The log of all requests; None where none is kept."""
     impersonation_modes: LastModes = field(default_factory=last_modes)
 
 
@@ -104,6 +109,8 @@ class Context(msgspec.Struct):
     user: User
     warnings: list[str] = field(default_factory=list)
     """The messages of the response's Warning headers."""
+    audit: AuditEvent | None = None
+    """Its event in the audit log; None where none is kept."""
 
     @property
     def server(self) -> Server:
@@ -128,6 +135,17 @@ class Context(msgspec.Struct):
 
             encoder = self.state.protobuf = ProtobufEncoder()
         return encoder
+
+    def audited(self, run: Callable[[], T]) -> T:
+        """Carries out one run of a request, and notes the audit annotations of its admission."""
+        annotations = self.server.audit_annotations
+        if annotations is None or self.audit is None:
+            return run()
+        annotations.clear()
+        try:
+            return run()
+        finally:
+            self.audit.admission = dict(annotations)
 
     @property
     def pretty(self) -> bool:

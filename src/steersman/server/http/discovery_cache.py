@@ -5,10 +5,10 @@ All are computed when first needed, and again after a CustomResourceDefinition h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
-from steersman.api.generated import Resource as Row
 from steersman.server.crd.warnings import deprecation
 from steersman.server.discovery.documents import (
     METRICS_RESOURCES,
@@ -22,6 +22,9 @@ from steersman.server.server import Server
 from steersman.server.storage.watch import Commit, Selection
 from steersman.server.tables import Printer, custom_printer, printer_for
 
+if TYPE_CHECKING:
+    from steersman.server.discovery.remote import RemoteVersion
+
 _DEPRECATED = {
     ("componentstatuses", "v1"): "v1 ComponentStatus is deprecated in v1.19+",
     ("endpoints", "v1"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -29,13 +32,29 @@ _DEPRECATED = {
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
+class RemoteDocuments(Protocol):
+    """What aggregated servers tell of themselves."""
+
+    def versions(self) -> Sequence[RemoteVersion]:
+        """Their group versions."""
+        ...
+
+    def openapi_v2(self) -> Sequence[dict[str, Any]]:
+        """The parts of their OpenAPI v2 documents about these, by priority."""
+        ...
+
+    def openapi_v3(self) -> Mapping[str, str]:
+        """The URLs of their OpenAPI v3 documents, by name."""
+        ...
+
+
 class DiscoveryCache:
     """Discovery of one server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self.remote: Callable[[], Iterable[Row]] = tuple
-        """Returns the resources of aggregated servers."""
+        self.remote: RemoteDocuments | None = None
+        """The documents of aggregated servers; None while there are none."""
         self._snapshot = _Snapshot(server, self.remote)
         server.store.commit_hooks.append(self._on_commit)
 
@@ -78,7 +97,7 @@ class DiscoveryCache:
 class _Snapshot:
     """Discovery between two changes of CustomResourceDefinitions."""
 
-    def __init__(self, server: Server, remote: Callable[[], Iterable[Row]]) -> None:
+    def __init__(self, server: Server, remote: RemoteDocuments | None) -> None:
         self._server = server
         self._remote = remote
         self._printers: dict[Resource, Printer] = {}
@@ -109,12 +128,16 @@ class _Snapshot:
             self.custom.values(),
             metrics=metrics,
             built_in=self._server.registry.rows(),
-            remote=self._remote(),
+            remote=() if self._remote is None else self._remote.versions(),
         )
 
     @cached_property
     def openapi(self) -> OpenAPI:
-        return OpenAPI(self.custom.values())
+        if self._remote is None:
+            return OpenAPI(self.custom.values())
+        return OpenAPI(
+            self.custom.values(), remote_v2=self._remote.openapi_v2(), remote_v3=self._remote.openapi_v3()
+        )
 
     def printer(self, resource: Resource) -> Printer:
         known = self._printers.get(resource)

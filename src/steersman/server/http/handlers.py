@@ -195,8 +195,12 @@ def _decoded(ctx: Context, resource: Resource, raw: bytes, options: WriteOptions
     checks = ctx.field_checks(options.field_validation)
     kind = body_type(resource, ctx.info.subresource)
     if kind.type is not resource.type:
-        return request_body.decode(*kind, raw, ctx.content_type, checks)
-    return request_body.decode_object(resource, raw, ctx.content_type, checks)
+        body = request_body.decode(*kind, raw, ctx.content_type, checks)
+    else:
+        body = request_body.decode_object(resource, raw, ctx.content_type, checks)
+    if ctx.audit is not None:
+        ctx.audit.request_object(body)
+    return body
 
 
 def _write_request(ctx: Context, resource: Resource, options: WriteOptions, patch_type: str = "") -> Request:

@@ -65,6 +65,10 @@ def handle_nonresource(ctx: Context) -> Response:
         case ["apis", group, version]:
             return _discovered(ctx, group, version)
         case ["version"]:
+            accept = ctx.http.headers.get("Accept", "")
+            types = [clause.partition(";")[0].strip() for clause in accept.split(",")] if accept else ["*/*"]
+            if not any(each in ("*/*", JSON) for each in types):
+                return routing_error(406, served=JSON)
             return _indented(version_info())
         case [("healthz" | "livez" | "readyz") as name, *check] if len(check) < 2:
             return _health(ctx, name, "".join(check)) or not_found()

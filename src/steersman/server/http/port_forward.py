@@ -31,9 +31,11 @@ MAX_UNSENT = 256 * 1024
 """Bytes that wait for a connection whose peer does not read; then it is closed, as others of the same client must go on."""
 
 
-async def serve_ports(ctx: Context, kubelets: KubeletApi, pod: Pod) -> StreamingResponse:
+async def serve_ports(
+    ctx: Context, kubelets: KubeletApi, pod: Pod, ports: tuple[int, ...]
+) -> StreamingResponse:
     """Forward ports of a pod for as long as the client is there."""
-    ports = _ports(ctx)
+    _check_ports(ports)
     # The channels of a WebSocket belong to ports that are named before it is upgraded.
     socket, protocol = upgrade(ctx, (SPDY, V4) if ports else (SPDY,))
     code, lost = websocket.NORMAL, False
@@ -60,15 +62,11 @@ async def serve_ports(ctx: Context, kubelets: KubeletApi, pod: Pod) -> Streaming
     return socket
 
 
-def _ports(ctx: Context) -> list[int]:
-    found = [each for value in ctx.query.get("ports", ()) for each in value.split(",") if each]
-    ports = [int(each) if each.isascii() and each.isdigit() and len(each) < 6 else 0 for each in found]
-    for text, port in zip(found, ports, strict=True):
-        if not 0 < port < 65536:
-            raise status_errors.bad_request(f"port {text!r} must be between 1 and 65535")
+def _check_ports(ports: tuple[int, ...]) -> None:
+    if 0 in ports:
+        raise status_errors.bad_request("port '0' must be between 1 and 65535")
     if len(ports) > MAX_PORTS:
         raise status_errors.bad_request(f"at most {MAX_PORTS} ports can be forwarded at once")
-    return ports
 
 
 Callbacks: TypeAlias = tuple[
@@ -247,7 +245,9 @@ class _SpdyForwarder:
 class _ChannelForwarder:
     """The channels of the Python client: two for each port of the request."""
 
-    def __init__(self, socket: websocket.WebSocket, kubelets: KubeletApi, pod: Pod, ports: list[int]) -> None:
+    def __init__(
+        self, socket: websocket.WebSocket, kubelets: KubeletApi, pod: Pod, ports: tuple[int, ...]
+    ) -> None:
         self._socket = socket
         self._ports = ports
         self._open = len(ports)

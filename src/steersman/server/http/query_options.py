@@ -93,6 +93,10 @@ def _watch_problems(options: ListOptions) -> list[FieldError]:
         wrong.append(
             status_errors.field_forbidden(field, f"sendInitialEvents requires setting {field} to {least}")
         )
+    # As upstream, which takes a watch from the beginning for one with initial events.
+    from_start = options.send_initial_events is None and options.resource_version in ("", "0")
+    if options.continue_ and not options.resource_version_match and from_start:
+        wrong.append(status_errors.field_forbidden(field, f"{field} is forbidden when continue is provided"))
     if options.resource_version_match:
         if options.send_initial_events is None:
             why = f"{field} is forbidden for watch unless sendInitialEvents is provided"
@@ -111,11 +115,12 @@ def _number(query: Query, name: str) -> int:
     if not text:
         return 0
     digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise status_errors.bad_request(
-            f"strconv.ParseInt: parsing {status_errors.quote(text)}: invalid syntax"
-        )
-    return int(text)
+    problem = "invalid syntax"
+    if digits.isascii() and digits.isdigit():
+        if len(digits) <= 19 and -(2**63) <= int(text) < 2**63:
+            return int(text)
+        problem = "value out of range"
+    raise status_errors.bad_request(f"strconv.ParseInt: parsing {status_errors.quote(text)}: {problem}")
 
 
 def write_options(query: Query, kind: str) -> WriteOptions:

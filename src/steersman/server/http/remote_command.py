@@ -16,10 +16,10 @@ from steersman.api.errors import ApiError
 from steersman.api.generated.core_v1 import Pod
 from steersman.http import websocket
 from steersman.http.response import StreamingResponse
-from steersman.http.target import first, flag
 from steersman.server import status_errors
 from steersman.server.http.context import Context
 from steersman.server.kubelet_api import CommandOptions, KubeletApi, TerminalSize
+from steersman.server.rest.connect import PodAttachOptions, PodExecOptions
 
 _log = logging.getLogger(__name__)
 
@@ -30,22 +30,23 @@ MAX_TERMINAL = 10_000
 """Rows and columns of a terminal."""
 
 
-def command_options(ctx: Context) -> CommandOptions:
-    """The options of exec or attach. Raises `BadRequest`."""
+def command_options(ctx: Context, given: PodExecOptions | PodAttachOptions) -> CommandOptions:
+    """The command of exec or attach. Raises `BadRequest`."""
     query = ctx.query
-    attach = ctx.info.subresource == "attach"
+    attach = isinstance(given, PodAttachOptions)
+    command = () if isinstance(given, PodAttachOptions) else given.command or ()
     options = CommandOptions(
-        () if attach else tuple(query.get("command", ())),
-        flag(query, "stdin"),
-        flag(query, "stdout") or (attach and "stdout" not in query),
-        flag(query, "stderr") or (attach and "stderr" not in query),
-        flag(query, "tty"),
+        command,
+        given.stdin,
+        given.stdout or (attach and "stdout" not in query),
+        given.stderr or (attach and "stderr" not in query),
+        given.tty,
     )
-    if not attach and not first(query, "command"):
+    if not attach and not (command and command[0]):
         raise status_errors.bad_request("you must specify at least 1 command for the container")
     if not (options.stdin or options.stdout or options.stderr):
         raise status_errors.bad_request("you must specify at least one of stdin, stdout, stderr")
-    if options.tty and options.stderr and first(query, "stderr"):
+    if options.tty and given.stderr:
         raise status_errors.bad_request("tty and stderr cannot both be true")
     return options
 

@@ -21,6 +21,7 @@ from steersman.server.codec.negotiation import (
     JSON,
     PROTOBUF,
     SERVED,
+    STREAMS,
     YAML,
     MediaTypeOptions,
     negotiate,
@@ -287,14 +288,20 @@ def denied_response(error: ApiError) -> Response:
 _ROUTING_ERRORS = {
     404: ("NotFound", "the server could not find the requested resource"),
     405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
-    406: ("NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {', '.join(SERVED)}"),
+    406: ("NotAcceptable", "406: Not Acceptable\n\nAvailable representations: "),
     415: ("UnsupportedMediaType", "415: Unsupported Media Type"),
 }
 
 
-def routing_error(code: int) -> Response:
-    """The response for a path, method or media type that is not served. Unlike other errors it has empty details."""
+def routing_error(code: int, *, streams: bool = False, served: str = ", ".join(SERVED)) -> Response:
+    """The response for a path, method or media type that is not served. Unlike other errors it has empty details.
+
+    ``served`` are the media types of the path; ``streams`` says that it can be watched, too.
+    """
     reason, message = _ROUTING_ERRORS[code]
+    if code == 406:
+        more = "".join(f", {each};stream=watch" for each in STREAMS) if streams else ""
+        message = f"{message}{served}{more}"
     error = ApiError(message, code=code, reason=reason)
     return Response(dump(error_status(error, details_always=True)) + END, code)
 

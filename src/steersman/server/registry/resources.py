@@ -370,6 +370,10 @@ _SELECTABLE_FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
     "jobs.batch": {"status.successful": _field_reader("status.succeeded")},
     "namespaces": {"status.phase": _field_reader("status.phase")},
     "nodes": {"spec.unschedulable": _field_reader("spec.unschedulable")},
+    "resourceslices.resource.k8s.io": {
+        "spec.driver": _field_reader("spec.driver"),
+        "spec.nodeName": _field_reader("spec.nodeName"),
+    },
     "pods": {
         **{
             path: _field_reader(path)

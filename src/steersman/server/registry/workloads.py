@@ -48,11 +48,14 @@ def prepare_job_for_create(job: Job, context: WriteContext) -> Job:
         return job
     meta, template = job.metadata, job.spec.template
     own = {"job-name": meta.name, _NAME: meta.name, "controller-uid": meta.uid, _UID: meta.uid}
-    labels = {**own, **template.metadata.labels}
+    before = template.metadata.labels
+    labels = {**own, **before}
     selector = job.spec.selector or LabelSelector()
     if _UID not in selector.matchLabels:
         selector = replace(selector, matchLabels={**selector.matchLabels, _UID: meta.uid})
     template = replace(template, metadata=replace(template.metadata, labels=labels))
-    # Upstream defaults an object again when it is read, and so labels the Job like its pods.
-    meta = meta if meta.labels else replace(meta, labels=labels)
+    # Upstream defaults an object again when it is read, and so labels the Job like its pods. Labels that it has by default are
+    # the very map of its template, to which the labels of the pods are added.
+    if not meta.labels or meta.labels is before:
+        meta = replace(meta, labels=labels)
     return replace(job, metadata=meta, spec=replace(job.spec, selector=selector, template=template))

@@ -46,10 +46,9 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
         return resource.serve(create(server, hub, stored, owners))
     if owners is None:
         owners = field_manager_for(resource, request.subresource).created(obj, request.field_manager, now)
+    admission = server.attributes("CREATE", resource, "", namespace, given.name, obj, None, request, owners)
     if server.admission:
-        obj = server.admit(
-            "CREATE", resource, "", namespace, given.name, obj, None, request.user, request, owners
-        )
+        obj = server.admit(admission)
         _namespace(resource, namespace, obj.metadata.namespace)
     authorize_grant(server, request, obj)
     given = obj.metadata
@@ -74,9 +73,7 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
     if given.resourceVersion:
         raise ServerError("resourceVersion should not be set on objects to be created")
     authorize_create(server, request)
-    settle = server.validate(
-        "CREATE", resource, "", namespace, name, obj, None, request.user, request, owners
-    )
+    settle = server.validate(replace(admission, name=name, obj=obj))
     existing = server.table(resource).get(key)
     if existing is not None:
         raise _exists(resource, name, bool(given.generateName and not given.name), existing)
@@ -89,9 +86,10 @@ def admit_body(server: Server, request: Request, resource: Resource, name: str, 
     """Admits the body of a request that is answered and not stored: a review, a Binding, an Eviction."""
     if server.admission is None:
         return body
-    subresource, namespace, user = request.subresource, request.namespace, request.user
-    body = server.admit("CREATE", resource, subresource, namespace, name, body, None, user, request)
-    server.validate("CREATE", resource, subresource, namespace, name, body, None, user, request)
+    subresource, namespace = request.subresource, request.namespace
+    admission = server.attributes("CREATE", resource, subresource, namespace, name, body, None, request)
+    body = server.admit(admission)
+    server.validate(replace(admission, obj=body))
     return body
 
 

@@ -14,7 +14,7 @@ from steersman.server.registry import graceful_deletion, object_meta
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import WriteContext
-from steersman.server.rest.listing import Page
+from steersman.server.rest.listing import Page, list_objects
 from steersman.server.rest.request import Request, Result
 from steersman.server.rest.selection import select_requested
 from steersman.server.server import Server
@@ -36,8 +36,9 @@ def admit_deletion(server: Server, request: Request, obj: Any) -> None:
     if server.admission is None:
         return
     resource, namespace, name = request.resource, request.namespace, request.name
-    server.admit("DELETE", resource, "", namespace, name, None, obj, request.user, request)
-    server.validate("DELETE", resource, "", namespace, name, None, obj, request.user, request)
+    admission = server.attributes("DELETE", resource, "", namespace, name, None, obj, request)
+    server.admit(admission)
+    server.validate(admission)
 
 
 def delete_admitted(server: Server, request: Request, obj: Any) -> Result:
@@ -104,7 +105,13 @@ def delete_collection(server: Server, request: Request) -> Page:
     resource = request.resource
     if resource.namespaced and not request.namespace:
         raise status_errors.unsupported(resource.group, resource.plural, "deletecollection")
-    found = list(server.table(resource).select(select_requested(request)))
+    options = request.list_options
+    if options.limit > 0 or options.continue_:
+        # As upstream, which deletes one page of a list.
+        selected = list_objects(server, request)
+    else:
+        selected = Page(list(server.table(resource).select(select_requested(request))), 0)
+    found = selected.items
     admitted, refusal = _admit_all(server, request, found)
     for obj in admitted:
         meta = obj.metadata
@@ -118,7 +125,7 @@ def delete_collection(server: Server, request: Request) -> Page:
         delete_admitted(server, one, current)
     if refusal is not None:
         raise refusal
-    return Page(found, server.store.revision)
+    return selected._replace(revision=selected.revision or server.store.revision)
 
 
 def _admit_all(server: Server, request: Request, found: list[Any]) -> tuple[list[Any], ApiError | None]:

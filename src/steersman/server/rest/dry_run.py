@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.server.registry.resources import Resource
-from steersman.server.server import BeforeWrite, Server
+from steersman.server.server import AdmissionAttributes, BeforeWrite, Server
 
 
 class DryRunServer(Server):
@@ -33,7 +33,7 @@ class DryRunServer(Server):
         last = self.table(resource).get(key)
         return last if resource.serve is None else resource.serve(last)
 
-    def validate(self, *request: Any) -> BeforeWrite | None:
+    def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
         """Refuses as ever, and charges nothing to quotas."""
-        super().validate(*request)
+        super().validate(request)
         return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from steersman.api.errors import ApiError, Cause, ServerError
+from steersman.api.errors import ApiError, Cause, NotFound, ServerError
 from steersman.api.generated.core_v1 import Pod, PodCondition
 from steersman.api.generated.meta_v1 import Condition
 from steersman.api.generated.policy_v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetStatus
@@ -31,7 +31,12 @@ def evict(server: Server, request: Request, eviction: Eviction) -> Mapping[str, 
     if eviction.metadata.name and eviction.metadata.name != name:
         raise status_errors.bad_request("name in URL does not match name in Eviction object")
     pods, options = request.resource, _deletion(eviction)
-    pod: Pod = server.get(pods, namespace, name)
+    try:
+        pod: Pod = server.get(pods, namespace, name)
+    except NotFound:
+        # Admitted before the pod is looked for, as upstream does: a node is refused in words of its own.
+        admit_body(server, request, pods, name, eviction)
+        raise
     check_preconditions(pods, pod, options)
     admit_body(server, request, pods, name, eviction)
     if pod.status.phase not in ("Succeeded", "Failed", "Pending") and pod.metadata.deletionTimestamp is None:

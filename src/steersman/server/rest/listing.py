@@ -12,6 +12,8 @@ import msgspec
 
 from steersman.api.errors import ApiError, Expired, ServerError
 from steersman.server import status_errors
+from steersman.server.codec.hook_response import json_type
+from steersman.server.codec.json_yaml import NumberOutOfRange, decode_json
 from steersman.server.rest.request import Request
 from steersman.server.rest.selection import select_requested
 from steersman.server.server import Server
@@ -48,7 +50,28 @@ class _Token(msgspec.Struct, frozen=True):
     start: str = ""
 
 
-_decoder = msgspec.json.Decoder(_Token)
+_GO_TYPES = {"v": "string", "rv": "int64", "start": "string"}
+
+
+def _token(document: Any) -> _Token:
+    """A token from its JSON. Raises `ValueError` in Go's words."""
+    if document is None:
+        return _Token()
+    if not isinstance(document, dict):
+        raise ValueError(
+            f"json: cannot unmarshal {json_type(document)} into Go value of type storage.continueToken"
+        )
+    fields = {name: document[name] for name in _GO_TYPES if document.get(name) is not None}
+    for name, value in fields.items():
+        if name != "rv" and isinstance(value, str):
+            continue
+        if name == "rv" and type(value) is int and -(2**63) <= value < 2**63:
+            continue
+        shown = f"number {value}" if type(value) in (int, float) and name == "rv" else json_type(value)
+        raise ValueError(
+            f"json: cannot unmarshal {shown} into Go struct field continueToken.{name} of type {_GO_TYPES[name]}"
+        )
+    return _Token(**fields)
 
 
 def encode_token(revision: int, start: str) -> str:
@@ -60,13 +83,12 @@ def encode_token(revision: int, start: str) -> str:
 def decode_token(text: str) -> tuple[int, str]:
     """The revision and key of a continue token. Raises `BadRequest` for an invalid one."""
     try:
-        token = _decoder.decode(_unpadded(text))
-    except (ValueError, msgspec.DecodeError) as error:
+        token = _token(decode_json(_unpadded(text)))
+    except NumberOutOfRange as error:
+        field = "Go struct field continueToken.rv of type int64"
+        raise _no_token(str(error).replace("Go value of type float64", field)) from None
+    except ValueError as error:
         raise _no_token(str(error)) from None
-    if not -(2**63) <= token.rv < 2**63:
-        raise _no_token(
-            f"json: cannot unmarshal number {token.rv} into Go struct field continueToken.rv of type int64"
-        )
     if token.v != "meta.k8s.io/v1":
         raise _no_token(f"server does not recognize this encoded version {token.v}")
     if token.rv == 0:
@@ -139,11 +161,13 @@ def list_objects(server: Server, request: Request) -> Page:
     resource, options = request.resource, request.list_options
     if options.continue_:
         _check_lifetime(server, options.continue_)
+    # As upstream, whose cache has whole lists: version 0 asks for what is cached. Events are not.
+    from_cache = options.resource_version == "0" and not options.continue_ and resource.plural != "events"
     found = page(
         server.store,
         server.table(resource),
         select_requested(request),
-        limit=max(options.limit, 0),
+        limit=0 if from_cache else max(options.limit, 0),
         continue_=options.continue_,
         version=options.resource_version,
         match=options.resource_version_match,

@@ -250,6 +250,15 @@ def connect(server: Server, request: Request, container: str = "") -> Pod | None
     return pod
 
 
+def check_addresses(server: Server, name: str, plural: str) -> None:
+    """Refuses to ask the kubelet of a node that is not there, in the words of the resource that is asked for, or has no address."""
+    node = server.store.table("nodes").get(name)
+    if node is None:
+        raise status_errors.not_found("", plural, name)
+    if not node.status.addresses:
+        raise ServerError("no preferred addresses found; known addresses: []", reason="")
+
+
 def kubelets_of(server: Server, request: Request) -> KubeletApi:
     """The kubelets of a server. Raises an error where it has none."""
     if server.kubelets is None:

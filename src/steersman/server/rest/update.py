@@ -99,10 +99,10 @@ def change(
         owned = owners(old, new)
     if resource.namespaced:
         namespace_lifecycle.updating(server, namespace)
-    if server.admission:
-        new = server.admit(
-            "UPDATE", resource, subresource, namespace, name, new, old, request.user, request, owned, view
-        )
+    admission = server.attributes(
+        "UPDATE", resource, subresource, namespace, name, new, old, request, owned, view
+    )
+    new = server.admit(admission)
     authorize_grant(server, request, new, old)
     version = new.metadata.resourceVersion
     if not version or version == "0":
@@ -137,9 +137,7 @@ def change(
     )
     if wrong:
         raise status_errors.invalid(resource.group, resource.kind, name, wrong)
-    settle = server.validate(
-        "UPDATE", resource, subresource, namespace, name, new, old, request.user, request, owned, view
-    )
+    settle = server.validate(replace(admission, obj=new))
     key = object_key(namespace, name)
     if graceful_deletion.deletion_finished(new, old, strategy):
         server.remove(resource, key)

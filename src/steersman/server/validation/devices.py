@@ -314,9 +314,9 @@ def _identity(device: v1.AllocatedDeviceStatus | v1.DeviceRequestAllocationResul
 
 
 def _shown_identity(device: v1.AllocatedDeviceStatus) -> object:
-    # differs: upstream's types show no names here.
-    shown = {"Driver": device.driver, "Pool": device.pool, "Device": device.device}
-    return go_struct(**shown, **({"ShareID": device.shareID} if device.shareID is not None else {}))
+    return go_struct(
+        Driver=device.driver, Pool=device.pool, Device=device.device, ShareID=device.shareID or ""
+    )
 
 
 def _validate_allocation(

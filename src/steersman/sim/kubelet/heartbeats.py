@@ -33,6 +33,7 @@ class SimulatedNode:
 
     __slots__ = (
         "address",
+        "adopted",
         "down",
         "images",
         "lease",
@@ -54,6 +55,8 @@ class SimulatedNode:
         """As last watched; None where it does not exist."""
         self.lease: coordination_v1.Lease | None = None
         self.down = False
+        self.adopted = False
+        """Whether a real kubelet ran it before: its conditions stay as they are."""
         self.images: dict[str, None] = {}
         """The images that were pulled."""
         self.reboots = 0
@@ -65,6 +68,14 @@ class SimulatedNode:
         self.volumes: dict[str, dict[Key, None]] | None = None
         """The pods of each volume that has to be attached; None before there was one, as another kubelet may have reported
         some."""
+
+    def adopt(self, node: v1.Node) -> None:
+        """Take over a node of a real cluster; one that is not ready has no kubelet."""
+        self.adopted = True
+        self.down = not nodes.is_ready(node)
+        self.state_annotation = node.metadata.annotations.get(nodes.STATE, "")
+        addresses = {each.type: each.address for each in reversed(node.status.addresses)}
+        self.address = addresses.get("InternalIP", self.address)
 
     def use_volumes(self, key: Key, names: Iterable[str]) -> None:
         """Set the volumes of a pod that have to be attached."""
@@ -142,7 +153,11 @@ class Heartbeats:
         if found is None:
             return
         now = self._clock.now().replace(microsecond=0)
-        body = nodes.reported(found, now, machine.reboots, machine.volumes_in_use)
+        volumes = machine.volumes_in_use
+        if machine.adopted and nodes.is_ready(found):
+            body = nodes.confirmed(found, now, volumes)
+        else:
+            body = nodes.reported(found, now, machine.reboots, volumes)
         machine.node = await self._node_api(machine.name).update_status(NODES, "", machine.name, body)
         machine.report = False
 

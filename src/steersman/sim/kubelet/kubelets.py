@@ -17,8 +17,6 @@ from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
-from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.kinds import Struct
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
@@ -26,6 +24,7 @@ from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.kubelet.heartbeats import Heartbeats, SimulatedNode
 from steersman.sim.kubelet.kubelet_events import KubeletEvents, pod_reference
+from steersman.sim.kubelet.local_pod import LocalPod, PodReport, stays_as_found
 from steersman.sim.kubelet.node import CONTROLLER_ATTACHES, STATE, Shape, is_ready
 from steersman.sim.kubelet.pod_addresses import PodAddresses
 from steersman.sim.kubelet.pod_environment import environment_error
@@ -61,31 +60,6 @@ CLOSING = 5.0
 """Seconds that events get at the end to be sent."""
 
 
-class _Report(Struct, frozen=True):
-    """A pod with a new status. The server keeps the spec, so it is not sent."""
-
-    metadata: ObjectMeta
-    status: v1.PodStatus
-
-
-class _LocalPod:
-    """A pod on one of the nodes."""
-
-    __slots__ = ("due", "gone", "plan", "planned", "pod", "run")
-
-    def __init__(self, pod: v1.Pod) -> None:
-        self.pod = pod
-        """As last watched or written."""
-        self.run: PodRun | None = None
-        self.plan: PodPlan | None = None
-        self.planned = ""
-        """The resourceVersion that the plan was made from."""
-        self.due: float | None = None
-        """When its next change is due."""
-        self.gone = False
-        """Whether it was deleted; finalizers may still hold it."""
-
-
 class Kubelets:
     """The kubelets of some nodes."""
 
@@ -103,12 +77,14 @@ class Kubelets:
         attach: bool = True,
         dra: bool = False,
         node_api: Callable[[str], Api] | None = None,
+        adopt: Iterable[v1.Node] = (),
     ) -> None:
         """``node_api`` returns the client that acts for a node, by the node's name; without it ``api`` does. All nodes share
         the watches of ``api``: one for each resource instead of one for each node. ``register`` creates the Node objects. At most ``parallel`` requests for pods are in flight. ``volumes`` is whether
         pods wait for their claims to be bound, which takes a binder; ``attach`` whether they wait for their volumes to be
         attached, which takes persistentvolume-attach-detach-controller. With ``dra`` a pod starts once its ResourceClaims
-        are allocated and reserved for it; without, they are ignored."""
+        are allocated and reserved for it; without, they are ignored. ``adopt`` are nodes of a real cluster, taken over as they
+        are: with their conditions, and with the pods that run on them."""
         self._api = api
         self._node_api: Callable[[str], Api] = node_api or (lambda name: api)
         self._clock = clock
@@ -124,12 +100,14 @@ class Kubelets:
         self._heartbeats = Heartbeats(api, self._node_api, clock, self._machines, settings, shape, register)
         for name in names:
             self._machines[name] = SimulatedNode(name, len(self._machines) + 1)
+        for found in adopt:
+            self._machines[found.metadata.name].adopt(found)
         if not self._machines:
             raise ValueError("at least one node is needed")
         self._events = KubeletEvents(api, clock, len(self._machines))
         self._pods = Informer(PODS, api, clock)
         self._nodes = Informer(NODES, api, clock)
-        self._local_pods: dict[Key, _LocalPod] = {}
+        self._local_pods: dict[Key, LocalPod] = {}
         self._queue: asyncio.Queue[Key] = asyncio.Queue()
         self._queued: dict[Key, None] = {}
         self._busy: dict[Key, None] = {}
@@ -285,6 +263,9 @@ class Kubelets:
                     self._claims.forget(change.obj.key)
                 self._release(gone)
                 del self._local_pods[change.obj.key]
+                if gone.stays:
+                    # Its volumes may have been the last ones in use.
+                    self._enqueue(Key("", gone.pod.spec.nodeName))
             return
         if pod.spec.nodeName not in self._machines:
             return
@@ -294,7 +275,10 @@ class Kubelets:
             if local_pod is not None:
                 self._addresses.release(local_pod.pod.metadata.uid)
                 self._release(local_pod)
-            self._local_pods[key] = _LocalPod(pod)
+            stays = self._machines[pod.spec.nodeName].adopted and stays_as_found(
+                pod, self._clock.now(), self._settings.ready_delay
+            )
+            self._local_pods[key] = LocalPod(pod, stays)
             # All pods of the first list are here before one of them is started.
             ips = pod_ips(pod.status)
             if ips and not pod.spec.hostNetwork and pod.status.phase not in ("Succeeded", "Failed"):
@@ -319,7 +303,7 @@ class Kubelets:
             and before.status.volumesAttached != found.status.volumesAttached
         ):
             self._volumes.attached(machine.name)
-        if CONTROLLER_ATTACHES not in found.metadata.annotations or self._has_unknown_volumes(machine, found):
+        if self._lacks_annotation(machine, found) or self._has_unknown_volumes(machine, found):
             self._enqueue(Key("", machine.name))
         state_annotation = found.metadata.annotations.get(STATE, "")
         if state_annotation != machine.state_annotation:
@@ -402,13 +386,17 @@ class Kubelets:
             patch: dict[str, Any] = {"metadata": {"annotations": {STATE: None}}}
             machine.node = await self._node_api(name).patch(NODES, "", name, patch)
             machine.state_annotation = ""
-        if CONTROLLER_ATTACHES not in machine.node.metadata.annotations:
+        if self._lacks_annotation(machine, machine.node):
             patch = {"metadata": {"annotations": {CONTROLLER_ATTACHES: "true"}}}
             machine.node = await self._node_api(name).patch(NODES, "", name, patch)
         if self._has_unknown_volumes(machine, machine.node):
             self._check_volumes(machine)
         if machine.report or not is_ready(machine.node):
             await self._heartbeats.report(machine)
+
+    def _lacks_annotation(self, machine: SimulatedNode, node: v1.Node) -> bool:
+        """Whether the node does not say yet that a controller attaches its volumes."""
+        return not machine.adopted and CONTROLLER_ATTACHES not in node.metadata.annotations
 
     def _has_unknown_volumes(self, machine: SimulatedNode, node: v1.Node) -> bool:
         """Whether an earlier kubelet of a node has reported volumes that this one knows nothing of."""
@@ -428,7 +416,7 @@ class Kubelets:
 
     # -- a pod --------------------------------------------------------------------------------
 
-    def _planned(self, local_pod: _LocalPod) -> PodPlan:
+    def _planned(self, local_pod: LocalPod) -> PodPlan:
         version = local_pod.pod.metadata.resourceVersion
         if local_pod.plan is None or local_pod.planned != version:
             local_pod.plan, local_pod.planned = plan(local_pod.pod, self._settings), version
@@ -439,8 +427,10 @@ class Kubelets:
         if local_pod is None or local_pod.gone or self._machines[local_pod.pod.spec.nodeName].down:
             return
         pod, now = local_pod.pod, self._clock.monotonic()
-        meta, intended = pod.metadata, self._planned(local_pod)
-        run = local_pod.run
+        meta = pod.metadata
+        if local_pod.stays and meta.deletionTimestamp is None:
+            return
+        intended, run = self._planned(local_pod), local_pod.run
         if run is None:
             if not self._is_prepared(pod):
                 return
@@ -575,20 +565,20 @@ class Kubelets:
             self._objects = PodObjects(self._api, self._clock, self._group, enqueue=self._enqueue)
         return self._objects
 
-    def _release(self, local_pod: _LocalPod) -> None:
+    def _release(self, local_pod: LocalPod) -> None:
         """Unmount the volumes of a pod that has ended, and forget what it waits for."""
         if self._objects is not None:
             self._objects.forget(local_pod.pod.key)
         if self._volumes is not None and local_pod.plan is not None and local_pod.plan.volumes:
             self._volumes.unmount(local_pod.pod.key, self._machines[local_pod.pod.spec.nodeName])
 
-    async def _report_status(self, local_pod: _LocalPod, intended: PodPlan, run: PodRun, now: float) -> None:
+    async def _report_status(self, local_pod: LocalPod, intended: PodPlan, run: PodRun, now: float) -> None:
         pod = local_pod.pod
         host = self._machines[pod.spec.nodeName].address
         status = render(pod, intended, run, now, self.wall, host)
         if status == pod.status:
             return
-        body = _Report(metadata=pod.metadata, status=status)
+        body = PodReport(metadata=pod.metadata, status=status)
         api = self._node_api(pod.spec.nodeName)
         written = await api.update_status(PODS, pod.metadata.namespace, pod.metadata.name, body)
         local_pod.planned = (

@@ -36,6 +36,7 @@ except OSError as error:
 """
 """Makes standard input the controlling terminal of a new session, so that Ctrl-C reaches it, and becomes the command. A program of
 its own, as not every event loop can run code between the two."""
+_MOST_LOOKS = 20
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 """Variables of this process that commands get, too."""
 
@@ -107,13 +108,13 @@ async def _run_with_pipes(
     ]
     try:
         code = await process.wait()
-        _kill_group(process)  # what it left in the background holds its output open
+        await _kill(process, home)  # what it left in the background holds its output open
         await asyncio.wait(copiers)
         return _exit_code(code)
     finally:
         for task in (feeder, *copiers):
             task.cancel()
-        await _end(process)
+        await _end(process, home)
 
 
 async def _run_with_terminal(
@@ -146,14 +147,14 @@ async def _run_with_terminal(
         copier = asyncio.create_task(_copy(reader, streams, error=False), name="exec: output")
         try:
             code = await process.wait()
-            _kill_group(process)
+            await _kill(process, home)
             await asyncio.wait((copier,), timeout=1.0)
             return _exit_code(code)
         finally:
             feeder.cancel()
             copier.cancel()
             output.close()
-            await _end(process)
+            await _end(process, home)
 
 
 async def _pipe_of(terminal: BinaryIO, reader: asyncio.StreamReader) -> asyncio.ReadTransport:
@@ -200,18 +201,52 @@ async def _type(streams: CommandStreams, terminal: BinaryIO) -> None:
         os.write(terminal.fileno(), b"\x04")
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(process: asyncio.subprocess.Process, home: str) -> None:
     """Kill a command, and what it has started."""
-    _kill_group(process)
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.kill()
+    await _kill(process, home)
+    if process.returncode is None:
         await process.wait()
 
 
-def _kill_group(process: asyncio.subprocess.Process) -> None:
+async def _kill(process: asyncio.subprocess.Process, home: str) -> None:
+    """Kill the process group of a command, and processes that have left it: background jobs of a shell, daemons."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+    # In a thread: a machine may have many processes.
+    await asyncio.to_thread(_kill_left_behind, home)
+
+
+def _kill_left_behind(home: str) -> None:
+    """Kill the processes whose directory or environment is that of a command. They may fork meanwhile, so they are looked for again."""
+    for _ in range(_MOST_LOOKS):
+        found = [pid for pid in _processes() if _belongs(pid, home)]
+        if not found:
+            return
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _processes() -> list[int]:
+    """All processes; none where there is no /proc."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+    except OSError:
+        return []
+
+
+def _belongs(pid: int, home: str) -> bool:
+    """Whether a process was started by the command that has this directory, which no other has."""
+    try:
+        if os.readlink(f"/proc/{pid}/cwd").removesuffix(" (deleted)") == home:
+            return True
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return f"HOME={home}".encode() in file.read().split(b"\0")
+    except OSError:
+        return False  # it has ended, or is another user's
 
 
 def _exit_code(code: int) -> int:

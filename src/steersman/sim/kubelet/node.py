@@ -126,6 +126,13 @@ def reported(found: v1.Node, now: datetime, reboots: int, volumes: tuple[str, ..
     )
 
 
+def confirmed(found: v1.Node, now: datetime, volumes: tuple[str, ...] | None = None) -> v1.Node:
+    """The Node with its conditions as they were, reported again now."""
+    status = found.status if volumes is None else replace(found.status, volumesInUse=volumes)
+    kept = tuple(replace(each, lastHeartbeatTime=now) for each in status.conditions)
+    return replace(found, status=replace(status, conditions=kept))
+
+
 def lease(name: str, uid: str, now: datetime) -> Lease:
     """A new node lease."""
     owner = OwnerReference(apiVersion="v1", kind="Node", name=name, uid=uid)

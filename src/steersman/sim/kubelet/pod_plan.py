@@ -34,6 +34,12 @@ class KubeletSettings(msgspec.Struct, frozen=True):
     """Between two renewals of a node's lease; 0 disables heartbeats."""
     status_interval: float = 300.0
     """Between two periodic reports of a node's status."""
+    missing_images: tuple[str, ...] | None = None
+    """Images that cannot be pulled; None: those with ``bad`` in their name."""
+
+    def pulls(self, image: str) -> bool:
+        """Whether an image can be pulled."""
+        return "bad" not in image if self.missing_images is None else image not in self.missing_images
 
 
 class ContainerPlan(NamedTuple):
@@ -88,10 +94,11 @@ def plan(pod: v1.Pod, settings: KubeletSettings) -> PodPlan:
     ready = settings.ready and notes.get(PREFIX + "ready") != "false"
     delay = span(notes, "ready-delay", settings.ready_delay) if notes else settings.ready_delay
     after = delay if ready else None
-    inits = tuple([_init(pod, container, pulls, after) for container in spec.initContainers])
-    mains = tuple([_part(pod, container, pulls, after, unknown) for container in spec.containers])
+    can_pull = settings.pulls if pulls else _pulls_nothing
+    inits = tuple([_init(pod, container, can_pull, after) for container in spec.initContainers])
+    mains = tuple([_part(pod, container, can_pull, after, unknown) for container in spec.containers])
     ephemerals = (
-        tuple([_ephemeral(pod, container, pulls) for container in spec.ephemeralContainers])
+        tuple([_ephemeral(pod, container, can_pull) for container in spec.ephemeralContainers])
         if spec.ephemeralContainers
         else ()
     )
@@ -122,7 +129,13 @@ def with_config_errors(plan: PodPlan, error: Callable[[ContainerPlan], str]) -> 
     return plan._replace(inits=inits, mains=mains, ephemerals=ephemerals)
 
 
-def _init(pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None) -> ContainerPlan:
+def _pulls_nothing(image: str) -> bool:
+    return False
+
+
+def _init(
+    pod: v1.Pod, container: v1.Container, pulls: Callable[[str], bool], after: float | None
+) -> ContainerPlan:
     """An init container whose command cannot be interpreted completes at once; a sidecar runs forever."""
     if container.restartPolicy == "Always":
         return _part(pod, container, pulls, after, FOREVER)._replace(role="sidecar")
@@ -136,23 +149,28 @@ def _init(pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None
         container.name,
         container.image,
         does,
-        pulls and "bad" not in container.image,
+        pulls(container.image),
         None,
         "init",
         environment=environment_sources(container),
     )
 
 
-def _ephemeral(pod: v1.Pod, container: v1.EphemeralContainer, pulls: bool) -> ContainerPlan:
+def _ephemeral(pod: v1.Pod, container: v1.EphemeralContainer, pulls: Callable[[str], bool]) -> ContainerPlan:
     """An ephemeral container: one whose command cannot be interpreted, such as a shell, runs forever."""
     does = behaviour(container.name, (*container.command, *container.args), {})
-    pulls = pulls and "bad" not in container.image
-    sources = environment_sources(container)
-    return ContainerPlan(container.name, container.image, does, pulls, None, "ephemeral", environment=sources)
+    sources, can_pull = environment_sources(container), pulls(container.image)
+    return ContainerPlan(
+        container.name, container.image, does, can_pull, None, "ephemeral", environment=sources
+    )
 
 
 def _part(
-    pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None, unknown: Behaviour
+    pod: v1.Pod,
+    container: v1.Container,
+    pulls: Callable[[str], bool],
+    after: float | None,
+    unknown: Behaviour,
 ) -> ContainerPlan:
     probe, probed_after = container.readinessProbe, None
     if probe is not None:
@@ -167,7 +185,7 @@ def _part(
         container.name,
         container.image,
         does,
-        pulls and "bad" not in container.image,
+        pulls(container.image),
         after,
         probed_after=probed_after,
         environment=environment_sources(container) if container.env or container.envFrom else (),

@@ -69,9 +69,11 @@ def containers(pod: v1.Pod) -> list[tuple[str, Usage]]:
     ]
 
 
-def pod_metrics(pod: v1.Pod, now: datetime) -> dict[str, Any] | None:
-    """A ``metrics.k8s.io/v1beta1`` PodMetrics; None for a pod that does not run."""
-    found = containers(pod)
+def pod_metrics(
+    pod: v1.Pod, now: datetime, measured: list[tuple[str, Usage]] | None = None
+) -> dict[str, Any] | None:
+    """A ``metrics.k8s.io/v1beta1`` PodMetrics of what containers use; None for a pod that does not run."""
+    found = containers(pod) if measured is None else measured
     if not found:
         return None
     meta = pod.metadata
@@ -85,11 +87,11 @@ def pod_metrics(pod: v1.Pod, now: datetime) -> dict[str, Any] | None:
     }
 
 
-def node_metrics(node: v1.Node, pods: Iterable[v1.Pod], now: datetime) -> dict[str, Any]:
-    """A ``metrics.k8s.io/v1beta1`` NodeMetrics, of the pods on the node."""
+def node_metrics(node: v1.Node, used: Iterable[Usage], now: datetime) -> dict[str, Any]:
+    """A ``metrics.k8s.io/v1beta1`` NodeMetrics, of the containers on the node."""
     total = Usage()
-    for pod in pods:
-        total = total.plus(usage(pod))
+    for each in used:
+        total = total.plus(each)
     meta = node.metadata
     return {
         "apiVersion": "metrics.k8s.io/v1beta1",

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman.api.errors import AlreadyExists, NotFound
 from steersman.api.generated import core_v1 as v1
@@ -36,6 +38,8 @@ PROVISIONERS = (HOST_PATH, DRIVER)
 BETA_STORAGE_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 """Keeps a volume whose reclaim policy is Delete until its storage is deleted."""
+ATTACHERS = "external-attacher/"
+"""Prefix of the finalizers by which external-attacher keeps a volume until it is detached."""
 HOSTNAME = "kubernetes.io/hostname"
 DIRECTORY = "/var/lib/steersman/volumes"
 
@@ -63,18 +67,20 @@ def observe(caches: Caches, key: Key) -> v1.PersistentVolumeClaim | ReleasedVolu
     return ReleasedVolume(volume, tuple(each.spec.nodeName for each in attached))
 
 
-async def decide(seen: v1.PersistentVolumeClaim | ReleasedVolume, now: datetime) -> Verdict:
+async def decide(
+    seen: v1.PersistentVolumeClaim | ReleasedVolume, now: datetime, any_provisioner: bool = False
+) -> Verdict:
     if isinstance(seen, ReleasedVolume):
-        return await delete(seen)
-    return await provision(seen)
+        return await delete(seen, any_provisioner)
+    return await provision(seen, any_provisioner)
 
 
-async def provision(claim: v1.PersistentVolumeClaim) -> Verdict:
+async def provision(claim: v1.PersistentVolumeClaim, any_provisioner: bool = False) -> Verdict:
     """Create the volume of a claim, if the claim was handed over."""
     provisioner, name = provisioner_of(claim), class_of(claim)
     if claim.spec.volumeName or claim.metadata.deletionTimestamp is not None:
         return Rest("bound already, or being deleted")
-    if provisioner not in PROVISIONERS:
+    if not provisioner or (provisioner not in PROVISIONERS and not any_provisioner):
         return Rest("not handed over to this provisioner")
     storage_class = await read_class(name)
     if storage_class is None:
@@ -124,8 +130,8 @@ def new_volume(
         storageClassName=storage_class.metadata.name,
         volumeMode=claim.spec.volumeMode,
         volumeAttributesClassName=claim.spec.volumeAttributesClassName,
-        csi=_csi_source(claim) if provisioner == DRIVER else None,
-        hostPath=_host_path(name, claim) if provisioner == HOST_PATH else None,
+        csi=None if "/" in provisioner else _csi_source(claim, provisioner),
+        hostPath=_host_path(name, claim) if "/" in provisioner else None,
         nodeAffinity=_on_node(node) if provisioner == HOST_PATH and node is not None else None,
     )
     meta = ObjectMeta(
@@ -136,9 +142,9 @@ def new_volume(
     return v1.PersistentVolume(metadata=meta, spec=spec)
 
 
-def _csi_source(claim: v1.PersistentVolumeClaim) -> v1.CSIPersistentVolumeSource:
+def _csi_source(claim: v1.PersistentVolumeClaim, driver: str) -> v1.CSIPersistentVolumeSource:
     return v1.CSIPersistentVolumeSource(
-        driver=DRIVER, volumeHandle=f"vol-{claim.metadata.uid}", fsType="ext4"
+        driver=driver, volumeHandle=f"vol-{claim.metadata.uid}", fsType="ext4"
     )
 
 
@@ -156,11 +162,12 @@ def _on_node(node: v1.Node) -> v1.VolumeNodeAffinity:
     )
 
 
-async def delete(seen: ReleasedVolume) -> Verdict:
+async def delete(seen: ReleasedVolume, any_provisioner: bool = False) -> Verdict:
     """Delete a volume that no claim needs any more, if its reclaim policy says so."""
     volume = seen.volume
     meta, spec = volume.metadata, volume.spec
-    if meta.annotations.get(PROVISIONED_BY) not in PROVISIONERS:
+    provisioner = meta.annotations.get(PROVISIONED_BY, "")
+    if not provisioner or (provisioner not in PROVISIONERS and not any_provisioner):
         return Rest("not a volume of this provisioner")
     if spec.persistentVolumeReclaimPolicy != "Delete":
         if FINALIZER in meta.finalizers:
@@ -170,20 +177,22 @@ async def delete(seen: ReleasedVolume) -> Verdict:
         return Rest("in use")
     storage_class = await read_class(spec.storageClassName)
     error = injected_error("delete", volume, storage_class)
-    if seen.attached_to:
+    if seen.attached_to and not any_provisioner:
         error = f"persistentvolume {meta.name} is still attached to node {seen.attached_to[0]}"
     if error:
         await Emit(volume, "Warning", "VolumeFailedDelete", error)
         raise StorageError(error)
     if meta.deletionTimestamp is None:
         await Delete(volume)
-    if FINALIZER in meta.finalizers:
+    if FINALIZER in meta.finalizers or any_provisioner:
         await _remove_finalizer(volume)
     return Rest("deleted")
 
 
 async def _remove_finalizer(volume: v1.PersistentVolume) -> None:
-    left = [each for each in volume.metadata.finalizers if each != FINALIZER]
+    left = [
+        each for each in volume.metadata.finalizers if each != FINALIZER and not each.startswith(ATTACHERS)
+    ]
     try:
         await Patch(volume, {"metadata": {"uid": volume.metadata.uid, "finalizers": left}})
     except NotFound:
@@ -214,3 +223,7 @@ controller: Controller[v1.PersistentVolumeClaim | ReleasedVolume] = Controller(
     min_backoff=RETRY_MIN,
     max_backoff=RETRY_MAX,
 )
+any_controller: Controller[v1.PersistentVolumeClaim | ReleasedVolume] = replace(
+    controller, decide=partial(decide, any_provisioner=True)
+)
+"""The same for claims of all StorageClasses: it stands for whatever provisioners a cluster has, and attaches nothing."""

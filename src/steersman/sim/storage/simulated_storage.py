@@ -64,7 +64,9 @@ def _create_missing(server: Server, kind: str, obj: StorageClass | CSIDriver) ->
 class SimulatedStorage:
     """The provisioner of the default StorageClass, and the CSI driver."""
 
-    def __init__(self, api: Api, clock: Clock, *, csi: bool = False) -> None:
+    def __init__(self, api: Api, clock: Clock, *, csi: bool = False, any_provisioner: bool = False) -> None:
+        """With ``any_provisioner`` the claims of all StorageClasses get volumes."""
+        self._any_provisioner = any_provisioner
         self._api = api
         self._clock = clock
         self._csi = csi
@@ -76,9 +78,9 @@ class SimulatedStorage:
         # Imported when needed: most clusters under test have no volumes.
         from steersman.runtime.controller_group import ControllerGroup
         from steersman.runtime.metrics import Metrics
-        from steersman.sim.storage.provisioner import controller as provisioner
+        from steersman.sim.storage.provisioner import any_controller, controller
 
-        controllers: list[Controller[Any]] = [provisioner]
+        controllers: list[Controller[Any]] = [any_controller if self._any_provisioner else controller]
         if self._csi:
             from steersman.sim.storage import attacher, registrar, resizer
 

@@ -278,7 +278,7 @@ def member(value: Any, within: Any) -> bool:
         return find(within, value) is not ABSENT
     if isinstance(within, list | tuple):
         return contains(within, value)
-    raise NoOverload("no such overload: @in", bare=True)
+    raise NoOverload("no such overload", bare=True)
 
 
 # -- look-up --------------------------------------------------------------------------------------

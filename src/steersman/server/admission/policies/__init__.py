@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from steersman.api.errors import NotFound
 from steersman.api.generated.admissionregistration_v1 import (
     MutatingAdmissionPolicy,
@@ -29,14 +31,10 @@ from steersman.server.admission.matching import (
     namespace_labels,
 )
 from steersman.server.admission.plugin import Listers
-from steersman.server.admission.policies.mutating import (
-    CompiledMutation,
-    Invocation,
-    Mutations,
-    compile_mutation,
-)
+from steersman.server.admission.policies.mutating import Invocation, Mutations, compile_mutation
 from steersman.server.admission.policies.validating import CompiledValidation, Denials, compile_validation
 from steersman.server.codec.convert import to_document
+from steersman.server.evaluation import Computation, EvaluationNeeded
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes, Server
 from steersman.server.storage.store import object_key
@@ -120,28 +118,18 @@ class PolicyAdmission:
         """Evaluates validating policies. Raises the refusal of the first that denies; others may warn."""
         if is_exempt(request.resource):
             return
-        denials = Denials(self._server.request_warnings)
-        for bound in self.validating:
-            matched = self._matches(bound.matcher, request)
-            if matched is None:
-                continue
+        denials = Denials(self._server.request_warnings, self._server.annotate)
+        needed: list[Computation] = []
+        for bound, binding, param, matched in self._bound_to(request, self.validating, denials.misconfigured):
             evaluator: CompiledValidation = bound.evaluator
             try:
-                scope = self._param_resource(bound.policy)
-            except ConfigurationError as error:
-                denials.misconfigured(bound.policy, None, str(error))
-                continue
-            for binding, matcher in bound.bindings:
-                if matcher is not None and self._matches(matcher, request) is None:
-                    continue
-                try:
-                    params = self._params(bound.policy, scope, binding.spec.paramRef, request)
-                except ConfigurationError as error:
-                    denials.misconfigured(bound.policy, binding, str(error))
-                    continue
-                for param in params:
-                    subject = Subject(request, matched, self._listers, params=param)
-                    evaluator.validate(subject, bound.policy, binding, denials)
+                decided = evaluator.decide(Subject(request, matched, self._listers, params=param))
+            except EvaluationNeeded as evaluation:
+                needed += evaluation.computations
+            else:
+                denials.add(bound.policy, binding, decided)
+        if needed:
+            raise EvaluationNeeded(needed)
         denials.refuse(request)
 
     def mutate(self, request: AdmissionAttributes, state: Mutations) -> Any:
@@ -149,15 +137,32 @@ class PolicyAdmission:
         if is_exempt(request.resource) or request.obj is None:
             return request.obj
         state.begin(request.obj)
-        invocations: list[Invocation] = []
-        for bound in self.mutating:
+        # All policies match the object as it was before the first of them.
+        invocations = [
+            Invocation(bound.policy, binding, param, matched, bound.evaluator)
+            for bound, binding, param, matched in self._bound_to(request, self.mutating, state.misconfigured)
+        ]
+        for invocation in invocations:
+            request = replace(request, obj=state.invoke(invocation, request, self._listers))
+        state.refuse(request)
+        state.end(request.obj)
+        return request.obj
+
+    def _bound_to(
+        self,
+        request: AdmissionAttributes,
+        policies: tuple[BoundPolicy, ...],
+        misconfigured: Callable[[Any, Any, str], None],
+    ) -> Iterator[tuple[BoundPolicy, Any, Any, Resource]]:
+        """The policies that match a request, each with every binding and parameter, and the version that its rules match."""
+        for bound in policies:
             matched = self._matches(bound.matcher, request)
             if matched is None:
                 continue
             try:
                 scope = self._param_resource(bound.policy)
             except ConfigurationError as error:
-                state.misconfigured(bound.policy, None, str(error))
+                misconfigured(bound.policy, None, str(error))
                 continue
             for binding, matcher in bound.bindings:
                 if matcher is not None and self._matches(matcher, request) is None:
@@ -165,22 +170,15 @@ class PolicyAdmission:
                 try:
                     params = self._params(bound.policy, scope, binding.spec.paramRef, request)
                 except ConfigurationError as error:
-                    state.misconfigured(bound.policy, binding, str(error))
+                    misconfigured(bound.policy, binding, str(error))
                     continue
-                evaluator: CompiledMutation = bound.evaluator
-                invocations += (
-                    Invocation(bound.policy, binding, param, matched, evaluator) for param in params
-                )
-        for invocation in invocations:
-            request = request._replace(obj=state.invoke(invocation, request, self._listers))
-        state.refuse(request)
-        state.end(request.obj)
-        return request.obj
+                for param in params:
+                    yield bound, binding, param, matched
 
     def _matches(self, matcher: Matcher, request: AdmissionAttributes) -> Resource | None:
         requested = requested_resource(request)
         if requested is not request.resource:
-            request = request._replace(resource=requested)
+            request = replace(request, resource=requested)
         return matcher.matches(request, self._namespace_labels, self._versions)
 
     def _namespace_labels(self, request: AdmissionAttributes) -> Mapping[str, str]:

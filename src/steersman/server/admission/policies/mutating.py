@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from steersman.api.cel.policy_expressions import (
     APPLY_CONFIGURATION,
     JSON_PATCHES,
@@ -33,6 +35,7 @@ from steersman.api.go_quote import quote
 from steersman.api.patch import PatchError, TooManyOperations
 from steersman.api.patch import json as json_patch
 from steersman.server.admission.expressions import (
+    PLAIN,
     ConditionsFailed,
     Evaluator,
     OutOfBudget,
@@ -45,6 +48,7 @@ from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.merge import merge
 from steersman.server.apply.schema import List, Map, SchemaError, TypedSchema, deduce
 from steersman.server.apply.validate import validate
+from steersman.server.evaluation import evaluated, evaluation_key
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes
 
@@ -59,6 +63,25 @@ class CompiledMutation(NamedTuple):
     conditions: tuple[Compiled, ...]
     variables: tuple[Compiled, ...]
     mutations: tuple[tuple[Mutation, Compiled], ...]
+
+    def matches(self, subject: Subject, ignores_failure: bool) -> bool:
+        """Whether the match conditions hold. Raises `ConditionsFailed`, or `EvaluationNeeded`."""
+        conditions = self.conditions
+        if not conditions:
+            return True
+        values = subject.values()
+        return evaluated(
+            lambda meter: match_conditions(conditions, values, meter, ignore_failure=ignores_failure),
+            lambda: evaluation_key("conditions", id(conditions), values[:PLAIN]),
+        )
+
+    def value(self, expression: Compiled, subject: Subject) -> Any:
+        """The value of a mutation's expression. Raises `EvaluationError`, `OutOfBudget` or `EvaluationNeeded`."""
+        values = subject.values()
+        return evaluated(
+            lambda meter: Evaluator(values, meter, self.variables).evaluate(expression),
+            lambda: evaluation_key("mutation", id(expression), values[:PLAIN]),
+        )
 
 
 class Invocation(NamedTuple):
@@ -146,11 +169,11 @@ class Mutations:
 
         def subject(current: Any) -> Subject:
             return Subject(
-                request._replace(obj=current), invocation.matched, listers, params=invocation.param
+                replace(request, obj=current), invocation.matched, listers, params=invocation.param
             )
 
         try:
-            if not match_conditions(evaluator.conditions, lambda: subject(obj), ignore_failure=ignores):
+            if not evaluator.matches(subject(obj), ignores):
                 return obj
         except ConditionsFailed as error:
             self._failed(policy, binding, str(error))
@@ -175,9 +198,8 @@ def _mutated(
     mutation: Mutation, expression: Compiled, compiled: CompiledMutation, subject: Subject, matched: Resource
 ) -> Any:
     """The object of a subject after one mutation. Raises `MutationFailed`."""
-    evaluator = Evaluator(subject, compiled.variables)
     try:
-        value = evaluator.evaluate(expression)
+        value = compiled.value(expression, subject)
     except (EvaluationError, OutOfBudget) as error:
         raise MutationFailed(str(error)) from None
     request, form = subject.request, subject.form
@@ -193,6 +215,12 @@ def _mutated(
             raise MutationFailed(f"JSON Patch: {error}") from None
     else:
         _check_type_names(value)
+        if request.operation == "CONNECT":
+            # Options are no objects of the API: upstream has no schema of them.
+            shown = f"{form.kind.group}/{form.kind.version}, Kind={form.kind.kind}"
+            raise MutationFailed(
+                f"error applying patch: failed to convert patch object to typed object: no corresponding type for {shown}"
+            )
         applied = {**_plain(value), "apiVersion": document["apiVersion"], "kind": document["kind"]}
         changed = _merged(document, applied, field_manager_for(matched).resource_schema.schema)
     return form.read(changed, request)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from steersman.api.cel.policy_expressions import (
     ANNOTATION,
@@ -20,6 +23,7 @@ from steersman.api.generated.admissionregistration_v1 import (
     Validation,
 )
 from steersman.server.admission.expressions import (
+    PLAIN,
     ConditionsFailed,
     Evaluator,
     OutOfBudget,
@@ -28,14 +32,18 @@ from steersman.server.admission.expressions import (
     match_conditions,
 )
 from steersman.server.admission.plugin import forbidden_error
+from steersman.server.evaluation import Meter, evaluated, evaluation_key
 from steersman.server.server import AdmissionAttributes
 
 MAX_MESSAGE = 5 * 1024
 """Bytes of a message that a messageExpression makes."""
+FAILURE = "validation.policy.admission.k8s.io/validation_failure"
+MAX_ANNOTATION = 10 * 1024
+"""Characters of an audit annotation."""
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 
 
-class _Denial(NamedTuple):
+class _Refusal(NamedTuple):
     policy: str
     binding: str
     message: str
@@ -49,9 +57,12 @@ class _Denial(NamedTuple):
 class Denials:
     """The denials of one request by all policies. The first one is the answer."""
 
-    def __init__(self, warnings: list[str]) -> None:
+    def __init__(self, warnings: list[str], annotate: Callable[[str, str], None]) -> None:
+        """``annotate`` adds an audit annotation to the request."""
         self._warnings = warnings
-        self._first: _Denial | None = None
+        self._annotate = annotate
+        self._annotations: dict[str, list[str]] = {}
+        self._first: _Refusal | None = None
 
     def misconfigured(
         self,
@@ -63,34 +74,42 @@ class Denials:
         if policy.spec.failurePolicy == "Ignore":
             return
         what, name = ("policy", "") if binding is None else ("binding", binding.metadata.name)
-        self._add(_Denial(policy.metadata.name, name, f"failed to configure {what}: {why}"))
+        self._add(_Refusal(policy.metadata.name, name, f"failed to configure {what}: {why}"))
 
-    def denied(
+    def add(
         self,
         policy: ValidatingAdmissionPolicy,
         binding: ValidatingAdmissionPolicyBinding,
-        message: str,
-        reason: str,
-        *,
-        always: bool = False,
+        decisions: Decisions,
     ) -> None:
-        """A validation failed: denied, or a warning, as the binding says. ``always`` is denied whatever it says."""
+        """What a policy has decided: denied, a warning, or an audit annotation, as the binding says."""
         name = binding.metadata.name
-        actions = ("Deny",) if always else binding.spec.validationActions
-        for action in actions:
-            if action == "Deny":
-                self._add(_Denial(policy.metadata.name, name, message, reason or "Invalid"))
-            elif action == "Warn":
-                self._warnings.append(
-                    f"Validation failed for ValidatingAdmissionPolicy '{policy.metadata.name}' with binding "
-                    f"'{name}': {message}"
-                )
+        for denial in decisions.denials:
+            for action in ("Deny",) if denial.always else binding.spec.validationActions:
+                if action == "Deny":
+                    reason = denial.reason or "Invalid"
+                    self._add(_Refusal(policy.metadata.name, name, denial.message, reason))
+                elif action == "Warn":
+                    self._warnings.append(
+                        f"Validation failed for ValidatingAdmissionPolicy '{policy.metadata.name}' with binding "
+                        f"'{name}': {denial.message}"
+                    )
+                elif action == "Audit":
+                    self._annotate(FAILURE, _failure(binding, denial))
+        for key, value in decisions.annotations.items():
+            text = value.strip() if isinstance(value, str) else ""
+            values = self._annotations.setdefault(f"{policy.metadata.name}/{key}", []) if text else []
+            # Bindings whose parameters make the same of it are one.
+            if (limited := text[:MAX_ANNOTATION]) not in values:
+                values.append(limited)
 
-    def _add(self, denial: _Denial) -> None:
+    def _add(self, denial: _Refusal) -> None:
         self._first = self._first or denial
 
     def refuse(self, request: AdmissionAttributes) -> None:
-        """Raises the refusal of the request, if it was denied."""
+        """Publishes the audit annotations, and raises the refusal of the request, if it was denied."""
+        for key, values in self._annotations.items():
+            self._annotate(key, ", ".join(values))
         first = self._first
         if first is None:
             return
@@ -105,6 +124,37 @@ class Denials:
         )
 
 
+def _failure(binding: ValidatingAdmissionPolicyBinding, denial: Denial) -> str:
+    """The audit annotation of a validation that failed."""
+    made = {
+        "message": denial.message,
+        "policy": binding.spec.policyName,
+        "binding": binding.metadata.name,
+        "expressionIndex": denial.number,
+        "validationActions": binding.spec.validationActions,
+    }
+    return msgspec.json.encode([made]).decode()
+
+
+class Denial(NamedTuple):
+    """A validation that failed, or that has no value."""
+
+    message: str
+    reason: str = ""
+    number: int = 0
+    """Its place among the validations of the policy."""
+    always: bool = False
+    """Whether it denies whatever the actions of the binding are."""
+
+
+class Decisions(NamedTuple):
+    """What a policy makes of a request."""
+
+    denials: list[Denial]
+    annotations: dict[str, Any]
+    """The values of its audit annotations, by their keys."""
+
+
 class CompiledValidation(NamedTuple):
     """The expressions of a policy."""
 
@@ -115,43 +165,55 @@ class CompiledValidation(NamedTuple):
     annotations: tuple[tuple[str, Compiled], ...]
     ignores_failure: bool
 
-    def validate(
-        self,
-        subject: Subject,
-        policy: ValidatingAdmissionPolicy,
-        binding: ValidatingAdmissionPolicyBinding,
-        denials: Denials,
-    ) -> None:
-        """Evaluates the policy for one binding and parameter."""
+    def decide(self, subject: Subject) -> Decisions:
+        """Evaluates the policy for one binding and parameter. Raises `EvaluationNeeded` where that takes long."""
+        values = subject.values()
+        return evaluated(
+            lambda meter: self._decide(values, meter),
+            lambda: evaluation_key("validations", id(self), values[:PLAIN]),
+        )
 
-        def failed(message: str) -> None:
+    def _decide(self, values: Sequence[Any], meter: Meter) -> Decisions:
+        found = Decisions([], {})
+
+        def failed(message: str, *, always: bool = False) -> Decisions:
             if not self.ignores_failure:
-                denials.denied(policy, binding, message, "")
+                found.denials.append(Denial(message, always=always))
+            return found
 
         try:
-            if not match_conditions(self.conditions, lambda: subject, ignore_failure=self.ignores_failure):
-                return
+            if not match_conditions(self.conditions, values, meter, ignore_failure=self.ignores_failure):
+                return found
         except ConditionsFailed as error:
-            failed(str(error))
-            return
-        evaluator = Evaluator(subject, self.variables)
-        results: list[tuple[Validation, Any, str, Compiled | None]] = []
+            return failed(str(error))
+        evaluator = Evaluator(values, meter, self.variables)
+        results: list[tuple[int, Validation, Any, str, Compiled | None]] = []
         try:
-            for validation, expression, message in self.validations:
+            for number, (validation, expression, message) in enumerate(self.validations):
                 try:
-                    results.append((validation, evaluator.evaluate(expression), "", message))
+                    results.append((number, validation, evaluator.evaluate(expression), "", message))
                 except EvaluationError as error:
-                    results.append((validation, None, str(error), message))
+                    results.append((number, validation, None, str(error), message))
         except OutOfBudget as error:
-            failed(str(error))
-            return
-        for validation, value, problem, message in results:
+            return failed(str(error))
+        for number, validation, value, problem, message in results:
             if problem:
-                failed(problem)
+                if not self.ignores_failure:
+                    found.denials.append(Denial(problem, number=number))
             elif value is not True:
                 text = self._message(validation, message, evaluator)
-                denials.denied(policy, binding, text, validation.reason or "")
-        self._annotate(subject, policy, binding, denials)
+                found.denials.append(Denial(text, validation.reason or "", number))
+        if self.annotations:
+            evaluator = Evaluator(values, meter, self.variables)
+            try:
+                for key, expression in self.annotations:
+                    try:
+                        found.annotations[key] = evaluator.evaluate(expression)
+                    except EvaluationError as error:
+                        failed(str(error), always=True)
+            except OutOfBudget as error:
+                failed(str(error))
+        return found
 
     def _message(self, validation: Validation, expression: Compiled | None, evaluator: Evaluator) -> str:
         text: Any = ""
@@ -164,28 +226,6 @@ class CompiledValidation(NamedTuple):
         if "\n" in text or len(text.encode("utf-8", "surrogatepass")) > MAX_MESSAGE:
             text = ""
         return text or validation.message.strip() or f"failed expression: {validation.expression.strip()}"
-
-    def _annotate(
-        self,
-        subject: Subject,
-        policy: ValidatingAdmissionPolicy,
-        binding: ValidatingAdmissionPolicyBinding,
-        denials: Denials,
-    ) -> None:
-        """Evaluates audit annotations. There is no audit log; one that fails denies, as upstream."""
-        if not self.annotations:
-            return
-        evaluator = Evaluator(subject, self.variables)
-        try:
-            for _, expression in self.annotations:
-                try:
-                    evaluator.evaluate(expression)
-                except EvaluationError as error:
-                    if not self.ignores_failure:
-                        denials.denied(policy, binding, str(error), "", always=True)
-        except OutOfBudget as error:
-            if not self.ignores_failure:
-                denials.denied(policy, binding, str(error), "")
 
 
 def compile_validation(policy: ValidatingAdmissionPolicy) -> CompiledValidation:

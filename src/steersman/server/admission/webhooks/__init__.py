@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError
@@ -51,6 +52,7 @@ from steersman.server.calls import (
 )
 from steersman.server.codec.hook_response import InvalidResponse, json_type
 from steersman.server.codec.json_yaml import decode_json
+from steersman.server.evaluation import evaluated, evaluation_key
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes, Server
 from steersman.server.status_errors import quote
@@ -150,12 +152,12 @@ class WebhookAdmission:
             meta = replace(obj.metadata, uid="", creationTimestamp=None, deletionTimestamp=None, selfLink="")
             obj = replace(obj, metadata=replace(meta, deletionGracePeriodSeconds=None))
         rounds = _Reinvocation()
-        obj = self._ask_mutating(request._replace(obj=obj), rounds, 0)
+        obj = self._ask_mutating(replace(request, obj=obj), rounds, 0)
         if rounds.needed:
-            last, obj = obj, plugins(request._replace(obj=obj))
+            last, obj = obj, plugins(replace(request, obj=obj))
             if obj != last:
                 rounds.require()
-            obj = self._ask_mutating(request._replace(obj=obj), rounds, 1)
+            obj = self._ask_mutating(replace(request, obj=obj), rounds, 1)
         return obj
 
     def _ask_mutating(self, request: AdmissionAttributes, rounds: _Reinvocation, number: int) -> Any:
@@ -164,14 +166,18 @@ class WebhookAdmission:
             matched = self._match(hook, request)
             if matched is None or (number and hook.uid not in again):
                 continue
+            changed, place = False, f"mutation.webhook.admission.k8s.io/round_{number}_index_{index}"
             try:
                 made = self._mutated(hook, request, matched, f"{number}/{index}/{hook.uid}")
+                changed = made is not request.obj and made != request.obj
             except CallFailed as failure:
-                self._failed(hook, failure)
+                self._failed(hook, failure, place)
                 rounds.asked(hook, changed=False)
                 continue
-            rounds.asked(hook, changed=made is not request.obj and made != request.obj)
-            request = request._replace(obj=made)
+            finally:
+                self._server.annotate(place, _mutation_annotation(hook, changed))
+            rounds.asked(hook, changed=changed)
+            request = replace(request, obj=made)
         return request.obj
 
     def validate(self, request: AdmissionAttributes) -> None:
@@ -180,10 +186,12 @@ class WebhookAdmission:
             return
         needed: list[Call] = []
         refused: ApiError | None = None
+        relevant = -1
         for index, hook in enumerate(self.validating):
             matched = self._match(hook, request)
             if matched is None:
                 continue
+            relevant += 1
             try:
                 self._response(hook, request, matched, f"validate/{index}/{hook.uid}")
             except CallNeeded as call:
@@ -192,7 +200,9 @@ class WebhookAdmission:
                 needed += call.calls
             except CallFailed as failure:
                 try:
-                    self._failed(hook, failure)
+                    self._failed(
+                        hook, failure, f"validating.webhook.admission.k8s.io/round_0_index_{relevant}"
+                    )
                 except ApiError as error:
                     refused = refused or error
             except ApiError as error:
@@ -205,7 +215,7 @@ class WebhookAdmission:
     def _match(self, hook: Hook, request: AdmissionAttributes) -> Resource | None:
         """The resource at whose version a webhook is asked; None if it is not."""
         requested = requested_resource(request)
-        asked = request if requested is request.resource else request._replace(resource=requested)
+        asked = request if requested is request.resource else replace(request, resource=requested)
         matched = hook.matcher.matches(asked, self._namespace_labels, self._versions)
         if matched is None or not hook.conditions:
             return matched
@@ -213,13 +223,15 @@ class WebhookAdmission:
 
     def _conditions_hold(self, hook: Hook, request: AdmissionAttributes, matched: Resource) -> bool:
         """Whether the match conditions of a webhook hold. Where they have no value, its failurePolicy decides."""
-        from steersman.server.admission.expressions import ConditionsFailed, Subject, match_conditions
+        from steersman.server.admission.expressions import PLAIN, ConditionsFailed, Subject, match_conditions
 
-        def subject() -> Subject:
-            return Subject(request, matched, self._listers, namespaced=False)
-
+        values = Subject(request, matched, self._listers, namespaced=False).values()
+        conditions, ignores = hook.conditions, hook.ignores_failure
         try:
-            return match_conditions(hook.conditions, subject, ignore_failure=hook.ignores_failure)
+            return evaluated(
+                lambda meter: match_conditions(conditions, values, meter, ignore_failure=ignores),
+                lambda: evaluation_key("conditions", id(conditions), values[:PLAIN]),
+            )
         except ConditionsFailed as error:
             resource = request.resource
             raise status_errors.forbidden(resource.group, resource.plural, request.name, str(error)) from None
@@ -227,12 +239,13 @@ class WebhookAdmission:
     def _namespace_labels(self, request: AdmissionAttributes) -> Any:
         return namespace_labels(request, lambda name: self._listers.get("namespaces", "", name))
 
-    def _failed(self, hook: Hook, failure: CallFailed) -> None:
+    def _failed(self, hook: Hook, failure: CallFailed, place: str) -> None:
         """Raises the refusal of a request whose webhook could not be asked, unless its failurePolicy is Ignore."""
         text = f"failed calling webhook {quote(hook.name)}: {failure}"
         if not hook.ignores_failure:
             raise status_errors.internal(text) from None
         _log.warning("failing open: %s", text)
+        self._server.annotate(f"failed-open.{place}", hook.name)
 
     # -- asking one webhook -------------------------------------------------------------------
 
@@ -308,6 +321,8 @@ class WebhookAdmission:
         response = review.response
         assert response is not None
         answers.warnings += response.warnings
+        for name, value in response.auditAnnotations.items():
+            self._server.annotate(f"{hook.name}/{name}", value)
         if not response.allowed:
             raise rejection(hook.name, response.status)
         return review, patch
@@ -340,6 +355,12 @@ def _hooks(configurations: list[Any]) -> Iterator[Hook]:
                 _conditions(webhook),
                 review_version(webhook.admissionReviewVersions),
             )
+
+
+def _mutation_annotation(hook: Hook, changed: bool) -> str:
+    """The audit annotation that says whether a webhook has changed the object."""
+    made = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
+    return msgspec.json.encode(made).decode()
 
 
 def _conditions(webhook: MutatingWebhook | ValidatingWebhook) -> tuple[Compiled, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.api.generated import load
+from steersman.server import status_errors
 from steersman.server.codec import field_validation
 from steersman.server.codec.protobuf.messages import decode_message, is_known_message
 from steersman.server.codec.protobuf.wire import (
@@ -29,15 +30,25 @@ def decode(body: bytes, api_version: str = "", kind: str = "") -> dict[str, Any]
     """Decodes a body into a JSON document with its ``apiVersion`` and ``kind``.
 
     The arguments are the defaults for a body without type metadata. Raises `BadRequest` for a malformed body.
-    differs: upstream's message depends on how far decoding got.
     """
     try:
-        return _decode_body(body, api_version, kind)
+        given_version, given_kind, raw, budget = _decode_envelope(body, api_version, kind)
     except MalformedMessage as error:
-        raise field_validation.unrecognized_body(kind or "an object", body, str(error)) from None
+        if not kind:
+            raise status_errors.bad_request(str(error)) from None
+        raise field_validation.unrecognized_body(kind, body, str(error)) from None
+    try:
+        document = decode_message(message_of_kind(given_version, given_kind), raw, budget)
+    except MalformedMessage as error:
+        if not kind:
+            raise status_errors.bad_request(str(error)) from None
+        version = given_version.rpartition("/")[2]
+        raise field_validation.undecodable_body(given_kind, version, str(error), wanted=kind) from None
+    return {"apiVersion": given_version, "kind": given_kind, **document}
 
 
-def _decode_body(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
+def _decode_envelope(body: bytes, api_version: str, kind: str) -> tuple[str, str, memoryview, FieldBudget]:
+    """The apiVersion, the kind and the message of a body, and what is left of the number of its fields."""
     if not body.startswith(MAGIC):
         prefix = " ".join(map(str, MAGIC))
         raise MalformedMessage(
@@ -55,7 +66,7 @@ def _decode_body(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
             continue
         if wire_type != BYTES:
             raise MalformedMessage(
-                f"wrong wireType = {wire_type} for field {('TypeMeta', 'Raw')[number - 1]}"
+                f"proto: wrong wireType = {wire_type} for field {('TypeMeta', 'Raw')[number - 1]}"
             )
         if number == 2:
             raw = chunk
@@ -63,15 +74,14 @@ def _decode_body(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
             api_version, kind = _decode_type_meta(chunk, api_version, kind, budget)
     if not (api_version and kind):
         raise MalformedMessage(f"Object '{'apiVersion' if kind else 'Kind'}' is missing")
-    document = decode_message(message_of_kind(api_version, kind), raw, budget)
-    return {"apiVersion": api_version, "kind": kind, **document}
+    return api_version, kind, raw, budget
 
 
 def _decode_type_meta(data: memoryview, api_version: str, kind: str, budget: FieldBudget) -> tuple[str, str]:
     for number, wire_type, _, chunk in read_fields(data, budget):
         if number in (1, 2) and wire_type != BYTES:
             raise MalformedMessage(
-                f"wrong wireType = {wire_type} for field {('APIVersion', 'Kind')[number - 1]}"
+                f"proto: wrong wireType = {wire_type} for field {('APIVersion', 'Kind')[number - 1]}"
             )
         if number == 1:
             api_version = read_string(chunk) or api_version

@@ -175,7 +175,15 @@ def _set_entry(
 
 def _check_wire_type(field: Field, wire_type: int, expected: int) -> None:
     if wire_type != expected:
-        raise MalformedMessage(f"wrong wireType = {wire_type} for field {field.name}")
+        raise MalformedMessage(f"proto: wrong wireType = {wire_type} for field {_go_name(field.name)}")
+
+
+def _go_name(name: str) -> str:
+    """A field by its name in Go."""
+    return _GO_NAMES.get(name) or f"{name[:1].upper()}{name[1:]}"
+
+
+_GO_NAMES = {"metadata": "ObjectMeta", "uid": "UID", "apiVersion": "APIVersion", "url": "URL"}
 
 
 def _decode_value(field: Field, data: memoryview, depth: int, budget: FieldBudget) -> Any:
@@ -220,7 +228,7 @@ def _decode_quantity(data: memoryview, budget: FieldBudget) -> str:
     for number, wire_type, _, chunk in read_fields(data, budget):
         if number == 1:
             if wire_type != BYTES:
-                raise MalformedMessage(f"wrong wireType = {wire_type} for field String")
+                raise MalformedMessage(f"proto: wrong wireType = {wire_type} for field String")
             quantity = read_string(chunk)
     return quantity or "0"
 
@@ -229,7 +237,7 @@ def _decode_int_or_string(data: memoryview, budget: FieldBudget) -> int | str:
     int_or_string_type, int_value, string_value = 0, 0, ""
     for number, wire_type, value, chunk in read_fields(data, budget):
         if number in (1, 2, 3) and wire_type != (BYTES if number == 3 else VARINT):
-            raise MalformedMessage(f"wrong wireType = {wire_type} for an IntOrString")
+            raise MalformedMessage(f"proto: wrong wireType = {wire_type} for an IntOrString")
         if number == 1:
             int_or_string_type = to_signed(value, 64)
         elif number == 2:
@@ -246,7 +254,7 @@ def _decode_raw_json(data: memoryview, budget: FieldBudget) -> Any:
     for number, wire_type, _, chunk in read_fields(data, budget):
         if number == 1:
             if wire_type != BYTES:
-                raise MalformedMessage(f"wrong wireType = {wire_type} for field Raw")
+                raise MalformedMessage(f"proto: wrong wireType = {wire_type} for field Raw")
             raw = bytes(chunk)
     if not raw:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from struct import unpack_from
 
 VARINT, FIXED64, BYTES, START, END, FIXED32 = range(6)
+ILLEGAL = (6, 7)
 
 
 MAX_FIELDS = 250_000
@@ -43,7 +44,7 @@ def read_varint(data: memoryview, offset: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & 0xFFFF_FFFF_FFFF_FFFF, offset + 1
         shift += 7
-    raise MalformedMessage("integer overflow" if shift == 70 else "unexpected EOF")
+    raise MalformedMessage("proto: integer overflow" if shift == 70 else "unexpected EOF")
 
 
 def read_fields(data: memoryview, budget: FieldBudget) -> Iterator[tuple[int, int, int, memoryview]]:
@@ -63,6 +64,10 @@ def read_fields(data: memoryview, budget: FieldBudget) -> Iterator[tuple[int, in
         if wire_type == START:
             offset = _skip_group(data, offset, budget)
             continue
+        if wire_type in ILLEGAL:
+            # The reader may know the field, which its error names.
+            yield number, wire_type, 0, empty
+            raise MalformedMessage(f"proto: illegal wireType {wire_type}")
         start, offset = _value_range(data, offset, wire_type)
         yield number, wire_type, 0, data[start:offset]
 
@@ -77,7 +82,7 @@ def _value_range(data: memoryview, offset: int, wire_type: int) -> tuple[int, in
         length = 4
     else:
         raise MalformedMessage(
-            "end of a group that never began" if wire_type == END else f"illegal wire type {wire_type}"
+            "end of a group that never began" if wire_type == END else f"proto: illegal wireType {wire_type}"
         )
     if length > len(data) - offset:
         raise MalformedMessage("unexpected EOF")

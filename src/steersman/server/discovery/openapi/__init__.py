@@ -14,12 +14,14 @@ from typing import Any
 from steersman.api.generated import Resource, resources
 from steersman.server.discovery.documents import CustomResource, EncodedDocument, encode_document, with_etag
 from steersman.server.discovery.openapi import binary, operations, schemas
+from steersman.server.discovery.openapi.merge import merge_specs
 from steersman.server.discovery.openapi.operations import Operation, Parameter, Path, PathMaker
 from steersman.server.discovery.openapi.schemas import V2, V3, Document, gvk
 from steersman.server.discovery.openapi.structural import custom_definitions, definition_name
 
 __all__ = ["OpenAPI"]
 
+_NONE: Mapping[str, str] = {}
 _INFO = {"title": "Kubernetes", "version": "1.36"}
 _SECURITY = {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}}
 
@@ -27,7 +29,16 @@ _SECURITY = {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "h
 class OpenAPI:
     """The OpenAPI documents of the built-in and custom resources."""
 
-    def __init__(self, custom: Iterable[CustomResource] = ()) -> None:
+    def __init__(
+        self,
+        custom: Iterable[CustomResource] = (),
+        *,
+        remote_v2: Iterable[Document] = (),
+        remote_v3: Mapping[str, str] = _NONE,
+    ) -> None:
+        """``remote_v2`` are the parts of aggregated servers' documents, and ``remote_v3`` the URLs of their documents by name."""
+        self._remote_v2 = tuple(remote_v2)
+        self._remote_v3 = remote_v3
         built_in = _built_in_versions()
         versions: dict[tuple[str, str], list[CustomResource]] = {}
         for item in sorted(custom, key=lambda item: (item.group, item.version, item.plural)):
@@ -38,7 +49,9 @@ class OpenAPI:
 
     def index(self) -> Document:
         """The index at ``/openapi/v3``: the URL of every document, with its hash."""
-        return {"paths": {name: {"serverRelativeURL": self._url(name)} for name in self._names()}}
+        urls = {name: self._url(name) for name in self._names() if name not in self._remote_v3}
+        urls |= self._remote_v3
+        return {"paths": {name: {"serverRelativeURL": urls[name]} for name in sorted(urls)}}
 
     def v3(self, name: str) -> EncodedDocument | None:
         """The document at ``/openapi/v3/NAME`` (``api/v1``, ``apis/apps/v1`` …); None where there is none.
@@ -60,7 +73,8 @@ class OpenAPI:
         """The document at ``/openapi/v2``."""
         encoded = self._made.get("")
         if encoded is None:
-            encoded = self._made[""] = self._v2() if self._custom else _built_in_document_v2()
+            own = not self._custom and not self._remote_v2
+            encoded = self._made[""] = _built_in_document_v2() if own else self._v2()
         return encoded
 
     def v2_binary(self) -> EncodedDocument:
@@ -68,6 +82,10 @@ class OpenAPI:
         encoded = self._made.get(binary.CONTENT_TYPE)
         if encoded is None:
             definitions = {**self._custom_v2(), **schemas.definitions(V2)}
+            if self._remote_v2:
+                definitions = merge_specs({"paths": {}, "definitions": definitions}, self._remote_v2)[
+                    "definitions"
+                ]
             encoded = self._made[binary.CONTENT_TYPE] = with_etag(
                 binary.encode_openapi_v2(_INFO, definitions)
             )
@@ -94,7 +112,8 @@ class OpenAPI:
     def _v2(self) -> EncodedDocument:
         result = [item for version in self._custom.values() for item in version]
         paths = [path for item in result for path in _custom_paths(item)]
-        return encode_document(_document_v2([*_all_paths(), *paths], self._custom_v2()))
+        own = _document_v2([*_all_paths(), *paths], self._custom_v2())
+        return encode_document(merge_specs(own, self._remote_v2) if self._remote_v2 else own)
 
     def _custom_v2(self) -> dict[str, Document]:
         result = (item for version in self._custom.values() for item in version)

@@ -25,7 +25,9 @@ from steersman.server.storage.durable.errors import (
 
 FORMAT = 1
 _NAME = "steersman-snapshot"
-_MAX_HEADER_BYTES = 4096
+LIVE_NAME = "steersman-cluster-snapshot"
+"""The name in the header of a live cluster's snapshot."""
+_MAX_HEADER_BYTES = 4 << 20
 _CHUNK_BYTES = 1 << 20
 _OTHER_SNAPSHOT = "use another snapshot, or take a new one"
 
@@ -154,6 +156,12 @@ def _read(file: Path, body: BinaryIO) -> Header:
         header = msgspec.json.decode(body.readline(_MAX_HEADER_BYTES), type=Header)
     except (msgspec.DecodeError, UnicodeDecodeError):
         header = Header(name="", format=0)
+    if header.name == LIVE_NAME:
+        raise ForeignData(
+            file,
+            "a snapshot of a live cluster, not of a data directory",
+            f"start a control plane from it (steersman up --from={file})",
+        )
     if header.name != _NAME:
         raise ForeignData(file, "not a steersman snapshot", "name another file")
     if header.format > FORMAT:

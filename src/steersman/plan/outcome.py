@@ -1,0 +1,197 @@
+"""The outcome of a rehearsal: what did not converge and why, and the capacity that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from steersman.api.quantity import Quantity
+from steersman.explain.collect import KINDS
+from steersman.explain.explanation import explain
+from steersman.explain.model import Document, Explanation, Snapshot, Weight
+from steersman.explain.owners import holder
+from steersman.plan.model import MissingCapacity, NotConverged, ObjectRef
+from steersman.plan.recording import Write
+from steersman.plan.timeline import kind_of
+from steersman.server.codec.convert import to_document
+from steersman.server.server import Server
+from steersman.server.storage.watch import Selection
+from steersman.testing import Cluster
+from steersman.testing.narration import EVENTS
+
+MAX_TARGETS = 2000
+"""Objects that are explained."""
+NEVER_TARGETS = (
+    "EndpointSlice",
+    "Endpoints",
+    "ControllerRevision",
+    "Lease",
+    "Event",
+    "ConfigMap",
+    "Secret",
+    "ServiceAccount",
+)
+"""Kinds whose objects are what they are: there is nothing to wait for."""
+_EXPLAINED = frozenset(kind.name for kind in KINDS)
+
+
+class Outcome:
+    """The objects of a cluster at the end of a rehearsal, for explanations."""
+
+    def __init__(self, cluster: Cluster, namespaces: Iterable[str], kinds: Mapping[str, str]) -> None:
+        """``namespaces`` are those that the change has touched: objects of others are not looked at. ``kinds`` are the custom
+        kinds by resource."""
+        self._kinds = kinds
+        self._server: Server = cluster.world.server
+        self._now = cluster.now
+        self._namespaces = frozenset(namespaces)
+        self._snapshot = Snapshot(cluster.now, self._documents())
+
+    def _documents(self) -> Iterator[Document]:
+        for kind in KINDS:
+            for obj in self._server.store.table(kind.resource).select(Selection()):
+                namespace = obj.metadata.namespace
+                if namespace and namespace not in self._namespaces:
+                    continue
+                yield {**to_document(kind.api_version, kind.name, obj), "kind": kind.name}
+
+    def roots(self, writes: Iterable[Write]) -> tuple[ObjectRef, ...]:
+        """The objects that were written, as the topmost owners that exist; each once."""
+        found: dict[ObjectRef, None] = {}
+        for write in writes:
+            commit = write.commit
+            if commit.resource in EVENTS:
+                continue
+            meta = commit.obj.metadata
+            kind = kind_of(commit.resource, self._kinds)
+            about = self._root(ObjectRef(kind, meta.namespace, meta.name), commit.obj)
+            if about is not None and about.kind not in NEVER_TARGETS:
+                found[about] = None
+        return tuple(found)
+
+    def _root(self, about: ObjectRef, obj: Any) -> ObjectRef | None:
+        seen = {about}
+        owners = [(each.kind, each.name) for each in obj.metadata.ownerReferences if each.controller]
+        while owners:
+            above = ObjectRef(owners[0][0], about.namespace, owners[0][1])
+            document = self._snapshot.get(above.kind, above.namespace, above.name)
+            if document is None or above in seen:
+                break
+            about = above
+            seen.add(above)
+            owners = [
+                (each.get("kind", ""), each.get("name", ""))
+                for each in document["metadata"].get("ownerReferences") or ()
+                if each.get("controller")
+            ]
+        return about
+
+    def not_converged(
+        self, targets: Iterable[ObjectRef], given: Iterable[ObjectRef] = ()
+    ) -> dict[ObjectRef, NotConverged]:
+        """The targets that are not as they should be. ``given`` are so by the change itself: nodes that it fails."""
+        skipped = frozenset(given)
+        found: dict[ObjectRef, NotConverged] = {}
+        for about in list(targets)[:MAX_TARGETS]:
+            if about in skipped:
+                continue
+            made = self._one(about)
+            if made is not None:
+                found[about] = made
+        return found
+
+    def _one(self, about: ObjectRef) -> NotConverged | None:
+        document = self._snapshot.get(about.kind, about.namespace, about.name)
+        if document is None:
+            return self._terminating(about)
+        told = explain(self._snapshot, document)
+        own = [each for each in told.findings if each.depth == 0 and each.weight > Weight.NOTE]
+        if told.well or (told.tree[0].well and not own):
+            # A workload with all its replicas has converged, even if an old pod of it cannot end.
+            return None
+        return _told(about, told)
+
+    def _terminating(self, about: ObjectRef) -> NotConverged | None:
+        """An object of a kind that explanations do not cover, such as a custom resource, and that finalizers keep."""
+        if about.kind in _EXPLAINED:
+            return None
+        for table in self._server.store.tables():
+            obj = table.get(f"{about.namespace}/{about.name}" if about.namespace else about.name)
+            if obj is None or kind_of(table.resource, self._kinds) != about.kind:
+                continue
+            meta = obj.metadata
+            if meta.deletionTimestamp is None or not meta.finalizers:
+                return None
+            who = ", ".join(f"{each} ({holder(each)})" for each in meta.finalizers)
+            return NotConverged(
+                about,
+                f"{about} is being deleted and still there",
+                (f"it waits for its finalizers: {who}",),
+                remedy="the program that owns a finalizer has to run and remove it",
+            )
+        return None
+
+    # -- capacity -----------------------------------------------------------------------------
+
+    def unscheduled(self) -> dict[ObjectRef, tuple[str, Mapping[str, Quantity]]]:
+        """The pods that no node has room for: what the scheduler says, and what they request."""
+        found: dict[ObjectRef, tuple[str, Mapping[str, Quantity]]] = {}
+        for pod in self._server.store.table("pods").select(Selection()):
+            if (
+                pod.spec.nodeName
+                or pod.metadata.deletionTimestamp is not None
+                or pod.status.phase not in ("", "Pending")
+            ):
+                continue
+            for condition in pod.status.conditions:
+                if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
+                    about = ObjectRef("Pod", pod.metadata.namespace, pod.metadata.name)
+                    found[about] = condition.message, _requests(pod)
+        return found
+
+
+def missing_capacity(
+    after: Mapping[ObjectRef, tuple[str, Mapping[str, Quantity]]], before: Iterable[ObjectRef]
+) -> tuple[MissingCapacity, ...]:
+    """The capacity that the pods lack which were not unschedulable before, by what the scheduler says."""
+    known = frozenset(before)
+    groups: dict[str, list[ObjectRef]] = {}
+    for about, (message, _) in after.items():
+        if about not in known:
+            groups.setdefault(message, []).append(about)
+    found = []
+    for message, pods in groups.items():
+        total: dict[str, Quantity] = {}
+        for pod in pods:
+            for name, amount in after[pod][1].items():
+                total[name] = total[name] + amount if name in total else amount
+        found.append(
+            MissingCapacity(tuple(pods), {name: str(amount) for name, amount in total.items()}, message)
+        )
+    return tuple(found)
+
+
+def _requests(pod: Any) -> Mapping[str, Quantity]:
+    total: dict[str, Quantity] = {}
+    for container in pod.spec.containers:
+        for name, amount in container.resources.requests.items():
+            try:
+                parsed = Quantity.parse(amount)
+            except ValueError:
+                continue
+            total[name] = total[name] + parsed if name in total else parsed
+    return total
+
+
+def _told(about: ObjectRef, told: Explanation) -> NotConverged:
+    shown = [each for each in told.findings if each.weight > Weight.NOTE] or list(told.findings)
+    first = shown[0] if shown else None
+    return NotConverged(
+        about,
+        told.summary,
+        tuple(each.sentence for each in shown[:5]),
+        first.controller if first is not None else "",
+        first.next if first is not None else "",
+        first.remedy if first is not None else "",
+        first is not None and first.weight is Weight.WAITS,
+    )

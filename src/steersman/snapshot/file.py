@@ -1,0 +1,250 @@
+"""The file of a snapshot: a header line of JSON, then the documents as JSON lines, compressed with gzip.
+
+``head -1 FILE`` shows what a snapshot holds, and ``tail -n +2 FILE | zcat`` its objects. Each kind is a gzip member of its own: a
+list that starts over discards its member alone. Both directions stream, so a large cluster does not have to fit in memory.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from io import BufferedReader
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+from msgspec.structs import replace
+
+from steersman.server.storage.durable import files
+from steersman.server.storage.durable.errors import (
+    CorruptData,
+    ForeignData,
+    NewerFormat,
+    UnusablePath,
+)
+from steersman.snapshot.model import Header, Sink, SnapshotKind
+
+FORMAT = 1
+NAME = "steersman-cluster-snapshot"
+DATA_DIR_NAME = "steersman-snapshot"
+"""The name in the header of a data directory's snapshot."""
+_LEVEL = 3
+"""Of the compression: the documents are repetitive, and a higher level costs more time than it saves bytes."""
+_MAX_HEADER_BYTES = 4 << 20
+_CHUNK_BYTES = 1 << 20
+_OTHER_SNAPSHOT = "use another snapshot, or take a new one"
+
+
+class FileWriter:
+    """Writes a snapshot atomically: the file appears when `finish` has written it. Use it in a ``with``."""
+
+    def __init__(self, file: Path) -> None:
+        """Raises `DataDirError` where the file cannot be written, or is another program's."""
+        self._file = file
+        if file.exists():
+            read_header(file)
+        self._partial = file.with_name(f"{file.name}.partial")
+        self._body_path = file.with_name(f"{file.name}.body")
+        self._kinds: list[SnapshotKind] = []
+        self._member: gzip.GzipFile | None = None
+        self._start = 0
+        try:
+            self._discard()
+            self._body = files.create_for_writing(self._body_path)
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(
+        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._body.close()
+        self._discard()
+
+    # -- a sink -------------------------------------------------------------------------------
+
+    def begin(self, kind: SnapshotKind) -> None:
+        self._kinds.append(kind)
+        self._start = self._body.tell()
+        self._open_member()
+
+    def add(self, document: bytes) -> None:
+        assert self._member is not None
+        try:
+            self._member.write(document + b"\n")
+        except OSError as error:
+            raise self._unusable(error) from None
+        self._kinds[-1] = replace(self._kinds[-1], objects=self._kinds[-1].objects + 1)
+
+    def restart(self) -> None:
+        assert self._member is not None
+        self._member.close()
+        self._body.seek(self._start)
+        self._body.truncate()
+        self._kinds[-1] = replace(self._kinds[-1], objects=0)
+        self._open_member()
+
+    def end(self, resource_version: str) -> None:
+        assert self._member is not None
+        try:
+            self._member.close()
+        except OSError as error:
+            raise self._unusable(error) from None
+        if self._kinds[-1].objects == 0:
+            self._body.seek(self._start)
+            self._body.truncate()
+        self._kinds[-1] = replace(self._kinds[-1], resourceVersion=resource_version)
+
+    def _open_member(self) -> None:
+        self._member = gzip.GzipFile(fileobj=self._body, mode="wb", compresslevel=_LEVEL, mtime=0)
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def finish(
+        self,
+        *,
+        tool: str,
+        server: str,
+        time: datetime,
+        redacted: bool,
+        unread: Mapping[str, str],
+        omitted: Mapping[str, str],
+    ) -> Header:
+        """Write the header and put the file in its place."""
+        try:
+            self._body.flush()
+            with files.open_for_reading(self._body_path) as body:
+                header = Header(
+                    name=NAME,
+                    format=FORMAT,
+                    tool=tool,
+                    server=server,
+                    time=time,
+                    redacted=redacted,
+                    kinds=tuple(self._kinds),
+                    unread=unread,
+                    omitted=omitted,
+                    size=os.fstat(body.fileno()).st_size,
+                    sha256=hashlib.file_digest(body, "sha256").hexdigest(),
+                )
+                body.seek(0)
+                with files.create_for_writing(self._partial) as out:
+                    out.write(msgspec.json.encode(header) + b"\n")
+                    for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
+                        out.write(chunk)
+                    files.commit_written(out, self._partial, self._file)
+        except OSError as error:
+            raise self._unusable(error) from None
+        return header
+
+    def _discard(self) -> None:
+        for path in (self._partial, self._body_path):
+            path.unlink(missing_ok=True)
+
+    def _unusable(self, error: OSError) -> UnusablePath:
+        return UnusablePath(
+            self._file, f"the snapshot cannot be written: {error}", "check its directory and disk"
+        )
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def read_header(file: Path) -> Header:
+    """The header of a snapshot. Raises `DataDirError`."""
+    try:
+        with file.open("rb") as body:
+            return _header(file, body)
+    except OSError as error:
+        raise UnusablePath(file, error.strerror or str(error), "name a snapshot file") from None
+
+
+def read(file: Path, sink: Sink, progress: Callable[[int, int], None] = lambda done, total: None) -> Header:
+    """Read all objects of a snapshot into a sink. Raises `DataDirError` where it is damaged, foreign or too new.
+
+    ``progress`` is told the number of objects that were read, and of all, once in a while.
+    """
+    try:
+        with file.open("rb") as body:
+            header = _header(file, body)
+            begin = body.tell()
+            _verify(file, header, body)
+            body.seek(begin)
+            _documents(file, header, body, sink, progress)
+    except OSError as error:
+        raise UnusablePath(file, error.strerror or str(error), "name a snapshot file") from None
+    return header
+
+
+def _header(file: Path, body: BufferedReader) -> Header:
+    line = body.readline(_MAX_HEADER_BYTES)
+    try:
+        found = msgspec.json.decode(line, type=_Identity)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = _Identity()
+    if found.name == DATA_DIR_NAME:
+        raise ForeignData(
+            file,
+            "a snapshot of a data directory, not of a live cluster",
+            f"make a data directory of it (steersman snapshot restore {file} --data-dir=DIR)",
+        )
+    if found.name != NAME:
+        raise ForeignData(file, "not a steersman snapshot", "name another file")
+    if found.format > FORMAT:
+        raise NewerFormat(
+            file,
+            f"the snapshot has format {found.format} and this steersman knows formats up to {FORMAT}",
+            "use the newer steersman that made it",
+        )
+    try:
+        return msgspec.json.decode(line, type=Header)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorruptData(file, f"the header of the snapshot is damaged ({error})", _OTHER_SNAPSHOT) from None
+
+
+class _Identity(msgspec.Struct, frozen=True):
+    """What every version of the format has in its header."""
+
+    name: str = ""
+    format: int = 0
+
+
+def _verify(file: Path, header: Header, body: BufferedReader) -> None:
+    digest, size = hashlib.sha256(), 0
+    for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
+        digest.update(chunk)
+        size += len(chunk)
+    if size != header.size:
+        raise CorruptData(
+            file, f"the snapshot has {size} bytes of data instead of {header.size}", _OTHER_SNAPSHOT
+        )
+    if digest.hexdigest() != header.sha256:
+        raise CorruptData(file, "the snapshot is damaged: its checksum differs", _OTHER_SNAPSHOT)
+
+
+def _documents(
+    file: Path, header: Header, body: BufferedReader, sink: Sink, progress: Callable[[int, int], None]
+) -> None:
+    done, total = 0, header.objects
+    try:
+        with gzip.GzipFile(fileobj=body, mode="rb") as lines:
+            for kind in header.kinds:
+                sink.begin(kind)
+                for _ in range(kind.objects):
+                    line = lines.readline()
+                    if not line.endswith(b"\n"):
+                        raise CorruptData(file, f"{kind.id} end too early", _OTHER_SNAPSHOT)
+                    sink.add(line[:-1])
+                    done += 1
+                    if done % 500 == 0:
+                        progress(done, total)
+                sink.end(kind.resourceVersion)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise CorruptData(file, f"the snapshot is damaged: {error}", _OTHER_SNAPSHOT) from None
+    progress(done, total)

@@ -1,0 +1,80 @@
+"""Redaction of Secrets and ConfigMaps: values become hashes, keys and sizes stay.
+
+A hash is made with a random key that is never stored, so a value cannot be found by hashing guesses. It is as long as the
+value, and equal values of one snapshot have equal hashes: a Secret and a ConfigMap with the same certificate still agree.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+TOKEN_TRACKING = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
+_KINDS = {("", "Secret"), ("", "ConfigMap")}
+
+
+class Redactor:
+    """Replaces the data of Secrets and ConfigMaps. One redactor serves one snapshot."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        """``key`` is for tests; by default it is random."""
+        self._key = secrets.token_bytes(32) if key is None else key
+
+    def hashed(self, value: bytes) -> str:
+        """Hexadecimal digits, as many as the value has bytes."""
+        size = len(value)
+        return hashlib.shake_256(self._key + value).hexdigest((size + 1) // 2)[:size]
+
+    def redacted(self, group: str, kind: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The document with hashes for its data, and without the annotation that repeats them."""
+        if (group, kind) not in _KINDS or _is_public(kind, document):
+            return document
+        secret = kind == "Secret"
+        made = dict(document)
+        _replace(made, "data" if secret else "binaryData", lambda text: _encode(self.hashed(_decode(text))))
+        _replace(made, "stringData" if secret else "data", lambda text: self.hashed(text.encode()))
+        metadata = made.get("metadata") or {}
+        if LAST_APPLIED in (metadata.get("annotations") or {}):
+            kept = {name: text for name, text in metadata["annotations"].items() if name != LAST_APPLIED}
+            made["metadata"] = {**metadata, "annotations": kept}
+        return made
+
+
+def _is_public(kind: str, document: Mapping[str, Any]) -> bool:
+    """Whether a document has a fact that a controller reads and that is no secret: the day since which tokens are tracked."""
+    meta = document.get("metadata") or {}
+    return kind == "ConfigMap" and (meta.get("namespace"), meta.get("name")) == TOKEN_TRACKING
+
+
+def without_managed_fields(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The document without ``managedFields``: they are a third of an object, and no control loop reads them."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, Mapping) or "managedFields" not in metadata:
+        return document
+    kept = {name: value for name, value in metadata.items() if name != "managedFields"}
+    return {**document, "metadata": kept}
+
+
+def _replace(document: dict[str, Any], field: str, make: Callable[[str], str]) -> None:
+    values = document.get(field)
+    if isinstance(values, Mapping):
+        document[field] = {name: make(text) if isinstance(text, str) else "" for name, text in values.items()}
+    elif values is not None:
+        # What is no map is no data that an API server stores; nothing of it is kept.
+        del document[field]
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return text.encode()
+
+
+def _encode(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
