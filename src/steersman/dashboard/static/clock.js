@@ -85,6 +85,7 @@ export function clockPanel(store, element) {
   }
 
   function tick() {
+    if (!store.timed) return;
     const now = store.now();
     setText(time, `${clockTime(now)} UTC`);
     time.dateTime = new Date(now).toISOString();

@@ -18,6 +18,8 @@ export class Store {
   /** How the stream is: "connecting", "live", "lost" (with `retryAt`), "refused" (with `error`). */
   connection = { state: "connecting" };
   clock = null;
+  /** Whether the plane has said its time. */
+  timed = false;
 
   #changed = new Set();
   #listeners = new Set();
@@ -46,7 +48,10 @@ export class Store {
 
   setTime(now, clock) {
     const read = Date.parse(now);
-    if (!Number.isNaN(read)) this.#read = { at: performance.now(), cluster: read };
+    if (!Number.isNaN(read)) {
+      this.#read = { at: performance.now(), cluster: read };
+      this.timed = true;
+    }
     if (clock !== undefined) this.clock = clock;
     this.#notify();
   }
