@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -217,9 +219,22 @@ def browser(width: int = 1400, height: int = 1000) -> Iterator[Browser]:
             made = _ask(connection, "POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
             page = Browser(connection, made["sessionId"])
             page.resize(width, height)
-            yield page
-            page.close()
+            try:
+                yield page
+            finally:
+                page.close()
         finally:
             if connection is not None:
                 connection.close()
             child.stop()
+            _end_processes(f"--user-data-dir={home}/")
+
+
+def _end_processes(argument: str) -> None:
+    """End the processes with an argument that no other has: the browser's helpers lead groups of their own, and may outlive it."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            # A process may end while it is looked at.
+            with suppress(OSError):
+                if argument.encode() in (entry / "cmdline").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
