@@ -144,7 +144,6 @@ SNAPSHOT = Verb(
     ),
     examples=(
         Example("steersman snapshot save prod.snapshot --kubeconfig=…", "a cluster, with get and list only"),
-        Example("steersman up --from=prod.snapshot", "a copy of it on this machine"),
         Example("steersman snapshot save before.snapshot --data-dir=data", "also while the server runs"),
         Example("steersman snapshot restore before.snapshot --data-dir=again", "into a new directory"),
     ),

@@ -122,16 +122,10 @@ PLAN = Verb(
     ),
     examples=(
         Example("steersman plan -f change.yaml", "the next 30 minutes, if this is applied"),
-        Example(
-            "helm template shop ./chart | steersman plan -f - -n shop", "a release before it is installed"
-        ),
-        Example(
-            "steersman plan --drain node-3 --for 1h", "what moves, and what a PodDisruptionBudget refuses"
-        ),
-        Example(
-            "steersman plan --delete ns/old --from prod.snapshot", "the whole cascade, without a cluster"
-        ),
-        Example("steersman plan --set-image deploy/web=web:v9 --assume image=web:v9:never", "a bad roll"),
+        Example("helm template shop . | steersman plan -f -", "a release before it is installed"),
+        Example("steersman plan --drain node-3 --for 1h", "what moves, and what is refused"),
+        Example("steersman plan --delete ns/old --from FILE", "the whole cascade, of a snapshot"),
+        Example("steersman plan --scale deploy/web=10 --assume ready=20s", "pods that take long"),
         Example("steersman plan -f . -o markdown", "for the comment of a review"),
     ),
 )

@@ -14,7 +14,7 @@ import ssl
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote, quote_plus, unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -36,6 +36,7 @@ from steersman.server.discovery.remote import (
 )
 from steersman.server.http import request_body
 from steersman.server.http.context import Context
+from steersman.server.http.forwarding import HOP_BY_HOP, is_upgrade, passed_on, user_headers
 from steersman.server.http.responses import Response
 from steersman.server.http.upgraded_connection import UpgradedConnection, request_upgrade
 from steersman.server.http.webhook_client import go_error, load_aiohttp
@@ -60,21 +61,6 @@ _AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))
 _AGGREGATED = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
     for version in ("v2", "v2beta1")
-)
-_HOP_BY_HOP = frozenset(
-    {
-        "connection",
-        "content-length",
-        "host",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
 )
 _TEXT = "text/plain; charset=utf-8"
 _NO_SNIFF = (("X-Content-Type-Options", "nosniff"),)
@@ -343,7 +329,7 @@ class Aggregator:
         self, remote: Remote, path: str, accept: str, etag: str = ""
     ) -> tuple[int, bytes, Mapping[str, str]]:
         """Reads a document as the aggregator. Raises what aiohttp does, and `ValueError` for one that is too large."""
-        headers = [*_user_headers(_AGGREGATOR), ("Accept", accept)]
+        headers = [*user_headers(_AGGREGATOR), ("Accept", accept)]
         if etag:
             headers.append(("If-None-Match", etag))
         async with await self._request(remote, "GET", path, headers, b"") as response:
@@ -378,7 +364,7 @@ class Aggregator:
         if not remote.available or remote.endpoint.unresolved:
             return _unavailable("service unavailable")
         try:
-            if _is_upgrade(ctx.http.headers):
+            if is_upgrade(ctx.http.headers):
                 return await self._upgrade(ctx, remote)
             if ctx.info.verb == "watch":
                 return await self._pass_on(ctx, remote)
@@ -397,7 +383,7 @@ class Aggregator:
     async def _pass_on(self, ctx: Context, remote: Remote) -> Response | StreamingResponse:
         http = ctx.http
         body = await request_body.read(http) if http.method not in ("GET", "HEAD") else b""
-        target, headers = _passed_on(ctx, remote)
+        target, headers = passed_on(ctx, remote.endpoint.address)
         async with await self._request(remote, http.method, target, headers, body) as response:
             if 300 <= response.status < 400 and response.headers.get("Location"):
                 return Response(_REDIRECT, 502, _TEXT)
@@ -406,7 +392,7 @@ class Aggregator:
                 *(
                     (name, value)
                     for name, value in response.headers.items()
-                    if name.lower() not in (*_HOP_BY_HOP, "content-type", "date")
+                    if name.lower() not in (*HOP_BY_HOP, "content-type", "date")
                 ),
             )
             if ctx.info.verb == "watch" and response.status == 200:
@@ -421,12 +407,12 @@ class Aggregator:
             raise TooManyRequests(
                 f"too many streams: {MAX_STREAMS} are open", reason="TooManyRequests", retry_after=1.0
             )
-        target, passed_on = _passed_on(ctx, remote)
+        target, kept = passed_on(ctx, remote.endpoint.address)
         headers = [
             ("Host", remote.endpoint.address),
             ("Connection", "Upgrade"),
             ("Upgrade", http.headers.get("Upgrade", "")),
-            *passed_on,
+            *kept,
         ]
         async with asyncio.timeout(REQUEST_TIMEOUT):
             upstream = await request_upgrade(
@@ -518,29 +504,6 @@ def _unavailable(message: str) -> Response:
     return Response(f"{message}\n".encode(), 503, _TEXT, _NO_SNIFF)
 
 
-def _is_upgrade(headers: Headers) -> bool:
-    """Whether a client asks for another protocol than HTTP."""
-    return "Upgrade" in headers and any(
-        token.strip().lower() == "upgrade"
-        for value in headers.getall("Connection")
-        for token in value.split(",")
-    )
-
-
-def _passed_on(ctx: Context, remote: Remote) -> tuple[str, list[tuple[str, str]]]:
-    """The target and the headers with which a request is passed on: not those by which the client says who it is."""
-    target = _normalized(ctx.http.raw_path)
-    own = [
-        (name, value)
-        for name, value in ctx.http.headers.items()
-        if name.lower() not in _HOP_BY_HOP
-        and name.lower() != "authorization"
-        and not name.lower().startswith(("x-remote-", "impersonate-", "x-forwarded-"))
-    ]
-    forwarded = _forwarded_headers(ctx, remote.endpoint.address, target)
-    return target, [*own, *forwarded, *_user_headers(ctx.user)]
-
-
 async def _read(response: Any, limit: int) -> bytes:
     data = bytearray()
     async for chunk in response.content.iter_any():
@@ -561,44 +524,3 @@ async def _stream(ctx: Context, response: Any, headers: tuple[tuple[str, str], .
     except ConnectionError:
         pass  # the client has gone
     return stream
-
-
-def _normalized(target: str) -> str:
-    """A path and a query as upstream passes them on: decoded and encoded again, the query sorted by name."""
-    path, _, query = target.partition("?")
-    path = quote(unquote_to_bytes(path), safe="/$&+,:;=@~")
-    pairs = (part.partition("=") for part in query.split("&") if part and ";" not in part)
-    encoded = [
-        (unquote_to_bytes(name.replace("+", " ")), unquote_to_bytes(value.replace("+", " ")))
-        for name, _, value in pairs
-    ]
-    sorted_query = "&".join(
-        f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(encoded, key=lambda pair: pair[0])
-    )
-    return f"{path}?{sorted_query}" if sorted_query else path
-
-
-def _forwarded_headers(ctx: Context, address: str, target: str) -> list[tuple[str, str]]:
-    """The headers by which a reverse proxy tells whom a request came from, and how."""
-    transport = ctx.http.transport
-    peer = transport.get_extra_info("peername") if transport is not None else None
-    before = ctx.http.headers.get("X-Forwarded-For", "")
-    return [
-        ("X-Forwarded-For", ", ".join(filter(None, (before, str(peer[0]) if peer else "")))),
-        ("X-Forwarded-Host", address),
-        ("X-Forwarded-Proto", "https"),
-        ("X-Forwarded-Uri", target.partition("?")[0]),
-    ]
-
-
-def _user_headers(user: User) -> list[tuple[str, str]]:
-    """The headers by which a front proxy tells who the user is."""
-    headers = [("X-Remote-User", user.name)]
-    if user.uid:
-        headers.append(("X-Remote-Uid", user.uid))
-    headers += (("X-Remote-Group", group) for group in user.groups)
-    for key, values in user.extra.items():
-        # Keys are percent-encoded as Go does it: header names are case-insensitive and have few characters.
-        escaped = "".join(one if one.isalnum() or one in "-._" else f"%{ord(one):02X}" for one in key)
-        headers += ((f"X-Remote-Extra-{escaped}", value) for value in values)
-    return headers

@@ -1,0 +1,90 @@
+"""Forwarding: the target and the headers with which a request is passed on to another API server, as a front proxy does it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, quote_plus, unquote_to_bytes
+
+from steersman.http.head import Headers
+from steersman.server.auth.users import User
+from steersman.server.http.context import Context
+
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "content-length",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers about a connection, not about a request or a response."""
+
+
+def is_upgrade(headers: Headers) -> bool:
+    """Whether a client asks for another protocol than HTTP."""
+    return "Upgrade" in headers and any(
+        token.strip().lower() == "upgrade"
+        for value in headers.getall("Connection")
+        for token in value.split(",")
+    )
+
+
+def passed_on(ctx: Context, address: str) -> tuple[str, list[tuple[str, str]]]:
+    """The target and the headers with which a request is passed on: not those by which the client says who it is."""
+    target = _normalized(ctx.http.raw_path)
+    own = [
+        (name, value)
+        for name, value in ctx.http.headers.items()
+        if name.lower() not in HOP_BY_HOP
+        and name.lower() != "authorization"
+        and not name.lower().startswith(("x-remote-", "impersonate-", "x-forwarded-"))
+    ]
+    forwarded = _forwarded_headers(ctx, address, target)
+    return target, [*own, *forwarded, *user_headers(ctx.user)]
+
+
+def _normalized(target: str) -> str:
+    """A path and a query as upstream passes them on: decoded and encoded again, the query sorted by name."""
+    path, _, query = target.partition("?")
+    path = quote(unquote_to_bytes(path), safe="/$&+,:;=@~")
+    pairs = (part.partition("=") for part in query.split("&") if part and ";" not in part)
+    encoded = [
+        (unquote_to_bytes(name.replace("+", " ")), unquote_to_bytes(value.replace("+", " ")))
+        for name, _, value in pairs
+    ]
+    sorted_query = "&".join(
+        f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(encoded, key=lambda pair: pair[0])
+    )
+    return f"{path}?{sorted_query}" if sorted_query else path
+
+
+def _forwarded_headers(ctx: Context, address: str, target: str) -> list[tuple[str, str]]:
+    """The headers by which a reverse proxy tells whom a request came from, and how."""
+    transport = ctx.http.transport
+    peer = transport.get_extra_info("peername") if transport is not None else None
+    before = ctx.http.headers.get("X-Forwarded-For", "")
+    return [
+        ("X-Forwarded-For", ", ".join(filter(None, (before, str(peer[0]) if peer else "")))),
+        ("X-Forwarded-Host", address),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Uri", target.partition("?")[0]),
+    ]
+
+
+def user_headers(user: User) -> list[tuple[str, str]]:
+    """The headers by which a front proxy tells who the user is."""
+    headers = [("X-Remote-User", user.name)]
+    if user.uid:
+        headers.append(("X-Remote-Uid", user.uid))
+    headers += (("X-Remote-Group", group) for group in user.groups)
+    for key, values in user.extra.items():
+        # Keys are percent-encoded as Go does it: header names are case-insensitive and have few characters.
+        escaped = "".join(one if one.isalnum() or one in "-._" else f"%{ord(one):02X}" for one in key)
+        headers += ((f"X-Remote-Extra-{escaped}", value) for value in values)
+    return headers
