@@ -56,7 +56,7 @@ def steersman(unpacked: Path, *arguments: str) -> str:
 
 def test_it_is_small_and_has_the_package_alone(wheel: Path) -> None:
     assert wheel.name == f"steersman-{__version__}-py3-none-any.whl"
-    assert wheel.stat().st_size < 2_200_000
+    assert wheel.stat().st_size < 2_300_000
     names = ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} == {"steersman", f"steersman-{__version__}.dist-info"}
     ours = [name for name in names if "harness" in name or "__pycache__" in name or "/test_" in name]

@@ -193,12 +193,8 @@ def test_a_write_among_coalesced_events_is_found() -> None:
     trace.record(round_of(writes=(update(5),)))
     links = Links(trace)
     links.refresh()
-    assert [links.writer(each) for each in (event(5), event(9, first=3), event(9), event(5, kind=PODS))] == [
-        1,
-        1,
-        0,
-        0,
-    ]
+    events = (event(5), event(9, first=3), event(9), event(5, kind=PODS))
+    assert [links.writer(each, by=2) for each in events] == [1, 1, 0, 0]
     trace.record(round_of("b", causes=(event(5),)))
     assert links.caused(trace.numbered()) == {1: [2]}
 
@@ -208,7 +204,17 @@ def test_the_event_after_an_accepted_delete_is_linked_to_it() -> None:
     trace.record(round_of(writes=(Written("delete", DEPLOYMENTS, "", WEB, ""),)))
     links = Links(trace)
     links.refresh()
-    assert links.writer(event(8)) == 1
+    assert links.writer(event(8), by=2) == 1
+
+
+def test_an_event_before_a_delete_is_not_linked_to_it() -> None:
+    trace = Trace()
+    trace.record(round_of(causes=(event(3),)))
+    trace.record(round_of(writes=(Written("delete", DEPLOYMENTS, "", WEB, ""),)))
+    trace.record(round_of(causes=(event(8),)))
+    links = Links(trace)
+    links.refresh()
+    assert links.caused(trace.numbered()) == {2: [3]}
 
 
 def test_the_last_rounds_of_an_object_outlive_the_ring_of_a_busy_controller() -> None:

@@ -78,7 +78,7 @@ class Spans:
     def _export(self, number: int, round_: Round) -> None:
         causes = [
             self._contexts[writer]
-            for writer in dict.fromkeys(map(self._links.writer, round_.events))
+            for writer in dict.fromkeys(self._links.writer(event, number) for event in round_.events)
             if writer in self._contexts
         ]
         context, depth, links = None, 0, causes

@@ -118,14 +118,14 @@ def _latency(seconds: list[float]) -> Latency:
     return Latency(*(round(ordered[round(last * share)], 6) for share in (0.5, 0.99, 1.0)))
 
 
-def fights(rounds: Iterable[Numbered], now: datetime, writer: Callable[[Event], int]) -> list[Fight]:
+def fights(rounds: Iterable[Numbered], now: datetime, writer: Callable[[Event, int], int]) -> list[Fight]:
     """The write fights of the last minutes: objects whose writer keeps changing between two actors.
 
-    ``writer`` gives the number of our round that caused an event; 0 means that another client did. Status writes are
+    ``writer`` gives the number of our round that caused an event of another; 0 means that another client did. Status writes are
     left out: a controller that reports what another one changes is no fight.
     """
     turns: dict[tuple[str, str, Key], dict[str, tuple[datetime, str]]] = {}
-    for _, round_ in rounds:
+    for number, round_ in rounds:
         if now - round_.started > FIGHT_WINDOW:
             continue
         for write in round_.writes:
@@ -133,7 +133,7 @@ def fights(rounds: Iterable[Numbered], now: datetime, writer: Callable[[Event], 
                 made = turns.setdefault((write.kind.resource, write.kind.name, write.key), {})
                 made[write.resource_version] = (round_.started, round_.controller)
         for event in round_.events:
-            if event.type == "changed" and not writer(event):
+            if event.type == "changed" and not writer(event, number):
                 seen = turns.setdefault((event.kind.resource, event.kind.name, event.key), {})
                 seen.setdefault(event.last, (round_.started, OTHER_CLIENT))
     found = (_fight(resource, kind, key, written) for (resource, kind, key), written in turns.items())

@@ -49,8 +49,11 @@ class Links:
         _trim(self._deletes)
         _trim(self._by_object)
 
-    def writer(self, event: Event) -> int:
-        """The number of the round whose write caused an event; 0: another client's, or no longer known."""
+    def writer(self, event: Event, by: int) -> int:
+        """The number of the round whose write caused an event; 0: another client's, or no longer known.
+
+        ``by`` is the number of the round that the event caused: a delete of a later round is none of its causes.
+        """
         resource = event.kind.resource
         exact = self._by_version.get((resource, event.last)) or self._by_version.get((resource, event.first))
         if exact:
@@ -63,13 +66,14 @@ class Links:
                 return written[place][1]
         if event.type == "added":
             return 0
-        return self._deletes.get((resource, event.key), 0)
+        delete = self._deletes.get((resource, event.key), 0)
+        return delete if delete < by else 0
 
     def caused(self, rounds: Iterable[Numbered]) -> dict[int, list[int]]:
         """The numbers of the rounds that each round caused through its writes, among ``rounds``."""
         found: dict[int, list[int]] = {}
         for number, round_ in rounds:
-            for writer in dict.fromkeys(map(self.writer, round_.events)):
+            for writer in dict.fromkeys(self.writer(event, number) for event in round_.events):
                 if writer:
                     found.setdefault(writer, []).append(number)
         return found

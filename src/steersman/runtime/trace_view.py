@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -215,7 +216,7 @@ def _bounded(matching: Sequence[Numbered], query: RoundsQuery, links: Links, las
     for number, round_ in matching if forward else reversed(matching):
         if len(chosen) == query.limit:
             break
-        encoded = msgspec.json.encode(document(round_, number, links.writer))
+        encoded = msgspec.json.encode(document(round_, number, partial(links.writer, by=number)))
         size += len(encoded)
         if chosen and size > MAX_BYTES:
             break
