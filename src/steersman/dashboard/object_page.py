@@ -40,14 +40,7 @@ async def object_page(
     for entry in needed(feed.objects, live) if live is not None else ():
         snapshot.document(entry)
         await slices.pause()
-    steps = explain_in_steps(snapshot, document)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            told: Explanation = done.value
-            break
-        await slices.pause()
+    told = await slices.run(explain_in_steps(snapshot, document))
     told = replace(told, decisions=await _decisions(api, told, now))
     around = await graph.build(snapshot, document, slices)
     entries = timeline.build(snapshot, document, around.documents.keys())

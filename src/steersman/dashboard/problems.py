@@ -72,14 +72,7 @@ async def find_problems(
         for each in needed(objects, entry):
             snapshot.document(each)
             await slices.pause()
-        steps = explain_in_steps(snapshot, document)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                problem = problem_of(entry, document, done.value)
-                break
-            await slices.pause()
+        problem = problem_of(entry, document, await slices.run(explain_in_steps(snapshot, document)))
         if problem is not None:
             found.append(problem)
     return sorted(found, key=lambda each: (each.state != BAD, each.kind, each.namespace, each.name))

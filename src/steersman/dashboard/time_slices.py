@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from time import perf_counter
+from typing import TypeVar, cast
+
+T = TypeVar("T")
 
 SLICE = 0.004
 """Seconds of work at a time."""
@@ -32,6 +35,15 @@ class TimeSlices:
             self.pauses += 1
             await asyncio.sleep(0)
             self._begin = self._timer()
+
+    async def run(self, steps: Generator[None, None, T]) -> T:
+        """Carry out work that yields between its steps; returns its result."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                return cast("T", done.value)
+            await self.pause()
 
     def stop(self) -> None:
         """Count the time of the current slice."""
