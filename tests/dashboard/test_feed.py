@@ -128,7 +128,7 @@ async def test_problems_name_the_top_object_and_its_first_cause() -> None:
         [problem] = told["problems"]
         assert (problem["kind"], problem["name"], problem["state"]) == ("Deployment", "web", "bad")
         assert problem["cause"] == (
-            "Deployment web: its rollout is paused, so changes of the pod template are not rolled out."
+            "Deployment web: its rollout is paused, and it has no ReplicaSet yet, so there are no pods."
         )
         await api.delete(DEPLOYMENTS, "default", "web")
         await viewer.until(lambda message: message.get("problems") == [])
