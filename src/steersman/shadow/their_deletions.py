@@ -55,6 +55,8 @@ class TerminatedPods:
 
     def add(self, deletion: Deletion, left: Iterable[Object]) -> tuple[Deletion, ...]:
         """Take in a deletion, with the pods that are left; returns those that the collector made, each once."""
+        if _is_disrupted(deletion.obj):
+            return ()
         recent = self._recent
         recent.append(deletion)
         while recent and deletion.at - recent[0].at > TOGETHER:
@@ -66,6 +68,12 @@ class TerminatedPods:
         new = tuple(each for each in recent if each.obj.metadata.uid not in self._found)
         self._found.update(dict.fromkeys(each.obj.metadata.uid for each in new))
         return new
+
+
+def _is_disrupted(pod: Object) -> bool:
+    """Whether a pod was ended before it was deleted, by the collector because its node is gone, by an eviction or by a taint."""
+    conditions = field_of(field_of(pod, "status"), "conditions") or ()
+    return any(field_of(each, "type") == "DisruptionTarget" for each in conditions)
 
 
 def _age(one: Deletion | Object) -> datetime:
