@@ -20,6 +20,7 @@ from steersman.api.meta import controller_of
 from steersman.api.scheme import Key, Kind
 from steersman.intent.controller import Change
 from steersman.intent.verdict import InvalidSpec
+from steersman.runtime.action_table.text import field_of
 from steersman.shadow.comparison import Comparison
 from steersman.shadow.counterfactual import AlteredCaches
 from steersman.shadow.intention import Effect
@@ -255,6 +256,8 @@ class TheirWrites:
         if reference is not None and reference.kind == "CronJob":
             # Its status says which schedule times are done.
             return owner.metadata.resourceVersion != write.owner_version
+        if _is_finished(owner):
+            return True
         return owner.metadata.generation != write.owner_generation
 
     def _because(self, write: TheirWrite) -> str:
@@ -268,6 +271,15 @@ def _same(write: TheirWrite, effect: Effect) -> bool:
         # Another object of the same owner is as good: which one goes depends on the instant.
         return effect.deletes
     return effect.creates and effect.owner == write.owner_uid
+
+
+def _is_finished(owner: Object) -> bool:
+    """Whether a Job is over: it wants no pods any more, whatever it wanted before."""
+    conditions = field_of(field_of(owner, "status"), "conditions") or ()
+    return any(
+        field_of(each, "type") in ("Complete", "Failed") and field_of(each, "status") == "True"
+        for each in conditions
+    )
 
 
 def _is_terminating(obj: Object) -> bool:
