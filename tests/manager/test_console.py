@@ -102,7 +102,8 @@ async def test_a_kubeconfig_is_left_only_where_it_was_asked_for_by_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert await up(*argv) == 0
-    first, export, hint, last = capsys.readouterr().out.splitlines()
+    first, export, hint, dashboard, last = capsys.readouterr().out.splitlines()
+    assert dashboard.startswith("  dashboard: http://127.0.0.1:")
     assert first.startswith("steersman is up at https://127.0.0.1:")
     assert export.strip() == f"export KUBECONFIG={tmp_path / name}"
     assert "Ctrl-C" in hint
