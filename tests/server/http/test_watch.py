@@ -215,7 +215,7 @@ class Recorder(asyncio.Transport):
 
 
 async def test_the_event_of_a_write_is_sent_before_the_response_of_the_write(plane: Any) -> None:
-    server, log = HttpServer(plane.edge._handle, lambda: "now"), list[str]()
+    server, log = HttpServer(plane.edge.handle, lambda: "now"), list[str]()
     watch, writer = Recorder(server, "event", log), Recorder(server, "response", log)
     watch.ask("GET", f"{CONFIGMAPS}?watch=1")
     await turns()
