@@ -146,7 +146,14 @@ async def tell(api: Api, namespace: str = "default") -> Ending:
     return {
         "claims": {each["metadata"]["name"]: _claim(each, uids) for each in claims if isinstance(each, dict)},
         "pods": {each["metadata"]["name"]: pod_outcome(each) for each in pods if isinstance(each, dict)},
-        "events": sorted({event_text(each) for each in events if isinstance(each, dict)}),
+        # The API server itself tells of its own Service, now and then.
+        "events": sorted(
+            {
+                event_text(each)
+                for each in events
+                if isinstance(each, dict) and each["involvedObject"]["kind"] != "Service"
+            }
+        ),
     }
 
 
