@@ -35,7 +35,7 @@ from tests.harness.envtest import ASSETS, RealPlane
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.xdist_group("real"),
+    pytest.mark.xdist_group("real-client"),
     pytest.mark.skipif(not os.environ.get(ASSETS), reason=f"needs a real kube-apiserver: set {ASSETS}"),
 ]
 

@@ -1,8 +1,8 @@
-"""A real control plane for the tests below this directory, one a session.
+"""A real control plane for the tests below this directory, one for each worker.
 
 It takes seconds to start, so tests share it and keep to themselves by namespace; a test that must
-be alone starts its own `RealPlane`. With pytest-xdist, ``--dist loadgroup`` keeps them on one
-worker, so that one plane is started and not one a core.
+be alone starts its own `RealPlane`. With pytest-xdist, ``--dist loadgroup`` keeps the tests of a file
+on one worker, so that what a file starts is started once, and files run side by side.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _numbers = itertools.count(1)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("real"))
+            item.add_marker(pytest.mark.xdist_group(f"real-{item.path.stem}"))
             if not os.environ.get(ASSETS):
                 item.add_marker(pytest.mark.skip(reason=REASON))
             elif item.get_closest_marker("reference") and not os.access(
@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def plane() -> Iterator[RealPlane]:
-    """etcd and kube-apiserver with RBAC, shared by the session; no manager runs beside it."""
+    """etcd and kube-apiserver with RBAC, shared by the tests of a worker; no manager runs beside it."""
     with RealPlane.start() as running:
         yield running
 
