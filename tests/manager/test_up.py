@@ -341,6 +341,18 @@ def test_a_control_plane_loads_no_more_than_it_uses() -> None:
     assert [name for name in heavy if name in loaded] == []
 
 
+def test_a_full_garbage_collection_does_not_visit_what_a_control_plane_has_loaded() -> None:
+    # It would hold up all requests meanwhile: 100 ms and more.
+    script = "import gc; from steersman.manager import cli; cli.main(); print(gc.isenabled(), len(gc.get_objects()), gc.get_freeze_count())"
+    words = ["up", "--port=0", "--quiet", "--", sys.executable, "-c", ""]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, timeout=60, check=True
+    )
+    enabled, visited, exempt = done.stdout.splitlines()[-1].split()
+    assert enabled == "True"
+    assert int(visited) * 10 < int(exempt)
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

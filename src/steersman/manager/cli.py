@@ -11,6 +11,7 @@ from typing import TextIO
 from steersman.manager.flags import UsageError
 from steersman.manager.verb import Verb, columns, find, help_text
 from steersman.manager.verbs import RUN, VERBS, WHY
+from steersman.runtime.python_gc import without_collector
 
 HEAD = """\
 steersman: the control loops of Kubernetes, to run, import, question and fast-forward.
@@ -85,7 +86,8 @@ def _perform(verb: Verb, words: Sequence[str], own_process: bool) -> int:
     if own_process and verb is RUN:
         from steersman.manager import process
 
-        process.import_aiohttp()
+        with without_collector():
+            process.import_aiohttp()
     return verb.call(words)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import sys
 from collections.abc import Callable
@@ -48,6 +47,7 @@ from steersman.runtime.action_table import LocalDirectories, read_file
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LostLease
 from steersman.runtime.metrics import Metrics
+from steersman.runtime.python_gc import freeze
 from steersman.runtime.trace_view import TraceView
 
 log = logging.getLogger(__name__)
@@ -271,5 +271,4 @@ async def _retry(api: HttpApi, origin: str, timeout: float, pause: float) -> Non
 def _synced() -> None:
     """Called when the caches have synced: freeze their objects, so that the garbage collector skips them."""
     log.info("caches synced: controllers start")
-    gc.collect()
-    gc.freeze()
+    freeze()

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -26,6 +27,7 @@ from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import ComponentFailed
 from steersman.manager.verb import Given, parse
 from steersman.manager.verbs import KUBECONFIG, UP
+from steersman.runtime.python_gc import freeze, without_collector
 from steersman.server.calls import parse_webhook_address
 from steersman.server.storage.durable.errors import DataDirError
 from steersman.sim.dynamicresources import MAX_DEVICES, Devices
@@ -150,7 +152,11 @@ async def _serve(options: ControlPlaneOptions, clock: Callable[[], Clock]) -> in
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with run_control_plane(options, clock()) as running:
+    async with AsyncExitStack() as stack:
+        with without_collector():
+            running = await stack.enter_async_context(run_control_plane(options, clock()))
+        # Otherwise a full collection would hold up requests later, when it comes.
+        freeze()
         took = time.perf_counter() - start
         if options.command:
             return await _command(options, running, stop)

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from steersman.api.suggestions import closest
 from steersman.manager.flag_types import BOOL, Type, choice
 from steersman.manager.flags import Option, UsageError, collect, refuse, usage
+from steersman.runtime.python_gc import without_collector
 
 PROGRAM = "steersman"
 WIDTH = 100
@@ -111,7 +112,8 @@ class Verb(msgspec.Struct, frozen=True):
         if given.values[HELP.name]:
             print(help_text(given.verb))
             return 0
-        main = import_module(f"steersman.manager.{self.name}").main
+        with without_collector():
+            main = import_module(f"steersman.manager.{self.name}").main
         return cast("int", main(given))
 
 

@@ -5,10 +5,9 @@ The names here are imported when first used.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from steersman.runtime.python_gc import without_collector
 
 if TYPE_CHECKING:
     from steersman.testing.cluster import (
@@ -23,19 +22,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["Client", "Cluster", "ClusterOptions", "Entry", "Manager", "Node", "UnusedFault", "WaitTimeout"]
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Pauses the garbage collector: of the modules that are loaded, and of the objects of a cluster that starts, none can go."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def __getattr__(name: str) -> Any:

@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from steersman.api.scheme import Key
 from steersman.api.suggestions import hint
 from steersman.intent.controller import Controller
+from steersman.runtime.python_gc import without_collector
 from steersman.runtime.trace import Round
 from steersman.server.auth.users import AUTHENTICATED, MASTERS, User, service_account_username
 from steersman.server.calls import WebhookAddresses
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim.world import World
-from steersman.testing import without_collector
 from steersman.testing.client import Client
 from steersman.testing.history import Entry, History, WriteListener
 from steersman.testing.node import Node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +14,7 @@ from steersman.api.errors import NotFound
 from steersman.intent import settings as flags
 from steersman.intent.controller import Controller
 from steersman.runtime.events import EVENTS
+from steersman.runtime.python_gc import freeze, without_collector
 from steersman.server import admission
 from steersman.server.auth.rbac import RBACAuthorizer, follow, policies
 from steersman.server.bootstrap_objects import install_roles
@@ -30,7 +30,7 @@ from steersman.sim.storage import install as install_storage
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
 from steersman.sim.world import World
 from steersman.snapshot.model import LoadedSnapshot
-from steersman.testing import credentials, without_collector
+from steersman.testing import credentials
 from steersman.testing.history import History
 from steersman.testing.process import Manager, Runtime, user_named
 
@@ -191,7 +191,7 @@ def template(wanted: Plan) -> World:
         with without_collector():
             known = _templates[wanted.key] = wanted, _ready(wanted)
         # The template lives as long as the process: the garbage collector need not visit it for every cluster.
-        gc.freeze()
+        freeze(collect=False)
     return known[1]
 
 
