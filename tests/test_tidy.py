@@ -18,6 +18,8 @@ LONGEST_MODULE = 600
 """Lines. A longer module holds more than one thought."""
 
 UNNAMED = re.compile(r"\b(nobody|somebody|whoever)\b", re.IGNORECASE)
+PRONOUN = re.compile(r"\s*(What|Who|Whoever|It|Those|They|That|Nobody|Somebody)\b")
+"""The beginning of a docstring that leaves its subject to be guessed."""
 MACHINE_PATH = re.compile(r"(?<![\w.~])/(?:home|root|Users|work|opt/k8s)/[\w.]")
 DECIDES_ALONE = ("asyncio", "time", "random", "threading", "socket")
 """Modules that a decision must not import: time and chance come from the framework."""
@@ -90,6 +92,18 @@ def test_docstrings_name_who_acts() -> None:
         if (match := UNNAMED.search(text))
     ]
     assert found == [], "name the actor: the controller, the client, the user, the API server"
+
+
+def test_docstrings_begin_with_their_subject() -> None:
+    found = [
+        f"{shown(path, line)}: {text.strip().splitlines()[0]}"
+        for path, tree in modules().items()
+        for line, text in docstrings(tree)
+        if PRONOUN.match(text)
+    ]
+    assert found == [], (
+        'name the subject by its noun: "The header of a snapshot", not "What a snapshot holds"; "The pod runs", not "It runs"'
+    )
 
 
 def test_texts_and_comments_name_who_acts() -> None:

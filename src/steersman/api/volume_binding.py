@@ -1,4 +1,4 @@
-"""What binds a PersistentVolumeClaim to a PersistentVolume: annotations, classes, and whether a volume satisfies a claim."""
+"""The binding of PersistentVolumeClaims to PersistentVolumes: its annotations and classes, and whether a volume satisfies a claim."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ _VERIFY = {
     62: ("is for another host name", _NAME),
     64: ("is for another address", _NAME),
 }
-"""What is wrong with a server's certificate, and the way out, by OpenSSL's code."""
+"""The faults of a server's certificate, each with its remedy, by OpenSSL's code."""
 _CHECK = "check client-certificate in the kubeconfig"
 _RENEW = "renew it, or use another kubeconfig"
 _ALERTS = {

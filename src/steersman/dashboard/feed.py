@@ -2,7 +2,7 @@
 
 A feed follows each kind with a reflector, through the `Api` of its user: a kind that the user may not list is told as unread.
 Changes are summarized in time slices and put into a mailbox for each viewer, where a later state of an object replaces an earlier one: a
-viewer that does not read costs one reference for each object, however long it does not.
+viewer that does not read costs at most one reference for each object.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Mailbox:
-    """What one viewer has not been sent yet: the latest message about each subject."""
+    """The messages that one viewer has not been sent yet: the latest about each subject."""
 
     def __init__(self) -> None:
         self._messages: dict[str, tuple[str, bytes]] = {}
@@ -206,7 +206,7 @@ class Feed:
 
     @property
     def viewers(self) -> int:
-        """How many viewers there are, and requests that look at the objects."""
+        """The number of viewers, and of requests that look at the objects."""
         return len(self._mailboxes) + self.holders
 
     # -- rights -------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ async def _add_owned(graph: Graph, snapshot: Snapshot, top: Document, slices: Ti
 
 
 def _related(snapshot: Snapshot, document: Document) -> Iterator[tuple[Document, str, bool]]:
-    """What an object uses, and what uses it: the other object, the relation, and whether it goes from the first to the other."""
+    """The objects that an object uses or is used by, each with the relation and whether that goes from this object to the other."""
     kind, namespace, name = ref_of(document)
     spec = document.get("spec") or {}
     if kind == "Pod":

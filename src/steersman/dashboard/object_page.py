@@ -73,7 +73,7 @@ async def _snapshot(api: Api, feed: Feed, target: Target, document: Document, no
 
 
 async def _decisions(api: Api, told: Explanation, now: datetime) -> tuple[Decision, ...]:
-    """What the controllers say to objects that are not well."""
+    """The decisions of the controllers about the objects that are not well."""
     subjects = [each.subject for each in told.tree if not each.well]
     if not subjects:
         return ()

@@ -31,7 +31,7 @@ _WANTED = (
     "ScalingActive",
 )
 _UNWANTED = ("Failed", "FailureTarget", "ReplicaFailure")
-"""Conditions that an object should have, and should not have."""
+"""Conditions that are bad unless they are True, and conditions that are bad if they are."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ async def find_problems(
 
 
 def needed(objects: LiveObjects, entry: LiveObject) -> Iterator[LiveObject]:
-    """The objects that an explanation of one will decode: as tuples, since the feed goes on meanwhile."""
+    """The objects that the explanation of an object will decode, copied, since the feed goes on meanwhile."""
     yield from tuple(objects.below(entry))
     if entry.summary.kind in _SCANS:
         yield from tuple(objects.of_kind("Pod", entry.summary.namespace))

@@ -39,7 +39,7 @@ CHUNK = 64 * 1024
 PAUSE = 0.05
 """Seconds between two pieces of a stream: what changes several times meanwhile is sent once."""
 LIFETIME = 1800.0
-"""Seconds after which a stream ends, with a random factor of up to 2, as a watch does. The page begins another, with the rights of then."""
+"""Seconds after which a stream ends, with a random factor of up to 2, as a watch does. The page begins another, with the user's new rights."""
 PATIENCE = 10.0
 """Seconds that the page of an object waits for the objects around it."""
 MAX_BODY = 4096
@@ -76,7 +76,7 @@ class Viewer(NamedTuple):
     identity: Hashable
     """Equal for requests that may see the same."""
     api: Api
-    """Acts with the rights of the user, and serves the trace to those who may read it."""
+    """Acts with the rights of the user, and serves the trace where these include it."""
 
 
 class SiteRequest(NamedTuple):
@@ -175,7 +175,7 @@ class Site:
     async def answer(
         self, request: SiteRequest, viewer: Viewer, stream: Callable[[], StreamWriter]
     ) -> Reply | StreamWriter:
-        """Answer a request; ``stream`` begins a response without an end, which is returned when it has ended."""
+        """Answer a request. ``stream`` begins a streaming response, which is returned when it has ended."""
         try:
             if (request.method, request.path) == ("GET", "stream"):
                 return await self._stream(request, viewer, stream)
@@ -250,7 +250,7 @@ class Site:
             await self._release(place, feed)
 
     def _place_of(self, viewer: Viewer, target: Target) -> tuple[Hashable, str]:
-        """The feed to look at for an object: of all namespaces, where the viewer has one and may list the kind there."""
+        """The key of the feed for an object: that of all namespaces where it exists and has the kind, else that of the object's namespace."""
         everywhere = self._feeds.get((viewer.identity, ""))
         if everywhere is not None and target.kind.name not in everywhere.unread:
             return viewer.identity, ""

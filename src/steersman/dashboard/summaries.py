@@ -37,7 +37,7 @@ _BROKEN = (
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """How an object is, in a few fields. Those that other kinds lack are left out."""
+    """The summary of an object, in a few fields. Fields that its kind does not have are left out."""
 
     id: str
     """The uid."""

@@ -25,7 +25,7 @@ MAX_EVENTS = 200
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One thing that happened."""
+    """An entry of the timeline: a cause, decision, write, event or condition."""
 
     at: str
     kind: Literal["cause", "decision", "write", "event", "condition"]
@@ -203,7 +203,7 @@ def events(snapshot: Snapshot, document: Document) -> list[dict[str, Any]]:
 
 
 def _instant(text: str) -> float:
-    """A time as seconds, to sort by. Times in whole seconds are cut off, so they are taken for the end of their second."""
+    """A time as seconds, to sort by. A time in whole seconds has lost its fraction, so it counts as the end of its second."""
     try:
         at = msgspec.convert(text, datetime)
     except (msgspec.ValidationError, ValueError):

@@ -1,4 +1,4 @@
-"""Reads the snapshot of an explanation: each kind once, with get and list only, and what is refused is said, not guessed."""
+"""Reads the snapshot of an explanation: each kind once, with get and list only. Kinds that may not be read are named in it."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ async def collect(
 ) -> tuple[Document, Snapshot]:
     """The object to explain and its snapshot. Raises `NotFound`, or the error of reading the object itself.
 
-    ``trace`` is where a manager serves its trace, and has to have one; by default the API server is asked whether it has one. The
-    clock of the trace counts, if there is one.
+    ``trace`` is the client of a manager that serves its trace; without it the API server is asked, which need not have one. Where
+    there is a trace, the time of the snapshot is that of its clock.
     """
     document = await api.get(target.kind, target.namespace, target.name)
     document["kind"] = target.kind.name
@@ -174,7 +174,7 @@ async def _one(
 
 
 async def read_rounds(api: Api, target: Target, unread: dict[str, str]) -> dict[str, Any] | None:
-    """The rounds about the object and those of its namespace, of a server that is steersman's; None of any other."""
+    """The rounds about the object and those of its namespace; None where the server has no trace, or does not show it."""
     about = {"namespace": target.namespace, "name": target.name, "kind": target.kind.name, "limit": "50"}
     around = {"namespace": target.namespace, "limit": str(MAX_ROUNDS), "include": "rounds"}
     try:

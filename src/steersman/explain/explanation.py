@@ -58,7 +58,7 @@ def explain_in_steps(snapshot: Snapshot, document: Document) -> Generator[None, 
 
 
 def summary(document: Document, target: State) -> str:
-    """What an object wants and what is, in one sentence."""
+    """The wanted and the actual state of an object, in one sentence."""
     wants = f" wants {target.wants}" if target.wants else ""
     return f"{names(document)}{wants}: {target.has}."
 
@@ -88,7 +88,7 @@ def _owners(snapshot: Snapshot, document: Document) -> Iterator[Document]:
 
 
 def rank(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings with equal causes as one, the deepest of those that explain most first."""
+    """Merge findings with equal causes, and sort them by weight, the deepest first among equals."""
     groups: dict[tuple[str, str, str, int], list[Finding]] = {}
     for each in found:
         groups.setdefault((each.code, each.cause, each.subject.kind, each.depth), []).append(each)

@@ -56,19 +56,19 @@ class Weight(IntEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One cause."""
+    """A cause that a situation function found, with its remedy."""
 
     code: str
     """The situation, in one word or two: ``quota``."""
     subject: Ref
     cause: str
-    """What keeps the object from being as it should, without a full stop."""
+    """The cause that keeps the object from its wanted state, without a full stop."""
     controller: str = ""
     """The loop that would act."""
     next: str = ""
-    """What happens next, and when."""
+    """The next thing to happen, and when."""
     remedy: str = ""
-    """What a person can do."""
+    """The remedy that a person can apply."""
     weight: Weight = Weight.BLOCKED
     depth: int = 0
     """How far from the object in question, along owners and dependants."""
@@ -84,7 +84,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """An object of the tree: what it wants and what is."""
+    """An object of the tree, with its wanted and its actual state."""
 
     subject: Ref
     wants: str
@@ -97,7 +97,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What a controller's own decision says about an object, over the snapshot."""
+    """The decision that a controller itself would make about an object, given the snapshot."""
 
     controller: str
     subject: Ref
@@ -107,19 +107,19 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """The answer to why."""
+    """The explanation of an object: its causes, its tree, and the decisions of the controllers."""
 
     subject: Ref
     at: datetime
     summary: str
-    """What the object wants and what is, in one sentence."""
+    """The wanted and the actual state of the object, in one sentence."""
     well: bool
     findings: tuple[Finding, ...]
     """The deepest true cause first."""
     tree: tuple[State, ...]
     decisions: tuple[Decision, ...] = ()
     unread: tuple[str, ...] = ()
-    """What could not be read, with the reason, so that a cause may be missing."""
+    """Kinds that could not be read, with the reason: a cause may be missing."""
 
     @property
     def first(self) -> str:

@@ -44,7 +44,7 @@ FINALIZERS = {
 
 
 def holder(finalizer: str) -> str:
-    """Who removes a finalizer: a controller of Kubernetes, or the owner of its domain."""
+    """The controller that removes a finalizer: one of Kubernetes, or the owner of its domain."""
     known = FINALIZERS.get(finalizer)
     if known:
         return known

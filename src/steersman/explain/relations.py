@@ -18,7 +18,7 @@ MAX_PODS = 200
 
 
 def dependants(case: Case) -> Iterator[Edge]:
-    """The objects that the state of an object follows from. Of an odd object, those that can be told."""
+    """The objects that the state of an object follows from; only the first of them where its fields cannot be read."""
     with suppress(AttributeError, KeyError, TypeError, ValueError):
         yield from _EDGES.get(case.ref.kind, _none)(case)
 
@@ -149,7 +149,7 @@ _EDGES: dict[str, Callable[[Case], Iterator[Edge]]] = {
 
 
 def state(case: Case, depth: int = 0, relation: str = "") -> State:
-    """What an object wants and has."""
+    """The wanted and the actual state of an object."""
     try:
         wants, has, well = _STATES.get(case.ref.kind, _any_state)(case)
     except (AttributeError, KeyError, TypeError, ValueError):

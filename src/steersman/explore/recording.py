@@ -34,7 +34,7 @@ EXPECTED = (ApiError, InvalidSpec, Deposed)
 
 @dataclass
 class RunRecord:
-    """What the managers of one run did."""
+    """The record of one run: the requests and writes of its managers, and the violations found."""
 
     injector: FaultInjector | None = None
     applied: int = 0

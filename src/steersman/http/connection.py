@@ -51,7 +51,7 @@ class HttpServer:
         """``date`` returns the current time as HTTP formats it."""
         self.handler = handler
         self.connections: dict[HttpConnection, None] = {}
-        """Those in a TLS handshake are not among them."""
+        """Open connections, except for those in a TLS handshake."""
         self.closing = False
         self.buffered = 0
         """Bytes of unfinished requests and unsent responses, of connections that hold many."""
@@ -384,7 +384,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def wait(self) -> Wait:
-        """What the connection waits for."""
+        """The thing that the connection waits for."""
         writer, body = self._writer, self._body
         if writer.paused or (writer.closing and not self.busy):
             return Wait.READER

@@ -30,7 +30,7 @@ MAX_WATCHES = 1500
 
 
 class Wait(Enum):
-    """What a connection waits for."""
+    """The thing that a connection waits for."""
 
     HANDSHAKE = "the client's side of the TLS handshake"
     HEAD = "the rest of a request's head"
@@ -67,7 +67,7 @@ class Waiting(Protocol):
 
     @property
     def wait(self) -> Wait:
-        """What it waits for."""
+        """The thing that the connection waits for."""
 
     @property
     def since(self) -> float:

@@ -42,7 +42,7 @@ _TEXT = (
     "text/javascript,publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
 )
 DICTIONARY = b"".join(struct.pack("!I", len(word)) + word.encode() for word in _WORDS) + _TEXT.encode()
-"""What the compression of headers begins with, as the specification has it."""
+"""The zlib dictionary that the compression of headers begins with, as the specification has it."""
 
 
 class SpdyError(Exception):

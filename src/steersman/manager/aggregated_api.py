@@ -1,7 +1,7 @@
 """AggregatedApi: an in-process client that also reaches the resources of aggregated API servers.
 
-Those are asked over the socket of the control plane itself, with a client certificate of the same user: authorization and the front proxy's headers are as for
-any other client. The HTTP client is made when the first such resource is used.
+Aggregated servers are asked over the socket of the control plane itself, with a client certificate of the same user: authorization
+and the front proxy's headers are as for any other client. The HTTP client is made when the first such resource is used.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RemoteClients:
 
 
 class _AggregatedCapabilities(Capabilities):
-    """Those of the server in the process, as long as there is no other server."""
+    """The capabilities of the server in the process, as long as no aggregated server is concerned."""
 
     def __init__(self, inner: Capabilities, clients: RemoteClients) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class AggregatedApi:
         return self._of(kind).subresource(kind, *args, **options)
 
     async def discover(self) -> DiscoveryResult:
-        """The resources of this server and of all others. Those of one that is away could not be discovered."""
+        """The resources of this server and of all aggregated ones. A group version whose server does not answer counts as failed."""
         found = await self._local.discover()
         aggregator = self._clients.aggregator()
         remote = [] if aggregator is None else aggregator.versions()

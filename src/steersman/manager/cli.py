@@ -92,7 +92,7 @@ def _perform(verb: Verb, words: Sequence[str], own_process: bool) -> int:
 
 
 def _guarded(work: Callable[[], int]) -> int:
-    """Do the work of a verb, with an exit code for what can end any of them."""
+    """Do the work of a verb; usage errors, an unread pipe and Ctrl-C become exit codes."""
     try:
         code = work()
         if sys.stdout is not None:

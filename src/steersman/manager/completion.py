@@ -15,7 +15,7 @@ from steersman.manager.verbs import VERBS
 
 
 class Context(NamedTuple):
-    """What may follow some verbs: ``node drain``; no verbs at all at the beginning."""
+    """The words that may follow a verb such as ``node drain``, or the program's name where ``path`` is empty."""
 
     path: str
     verbs: tuple[tuple[str, str], ...]

@@ -11,7 +11,7 @@ from steersman.client.tls import load_material
 
 
 def explain(error: ApiError, connection: ClientConfig, now: datetime | None = None) -> str:
-    """What a failed request means for the user of a verb. Other errors than those of the connection are their message."""
+    """A failed request, explained to the user of a verb. An error that is not the connection's is shown by its message."""
     origin = f" (from {connection.origin})" if connection.origin else ""
     match error:
         case TLSFailed():

@@ -38,7 +38,7 @@ class Repeats(logging.Filter):
 
 
 def thing(record: logging.LogRecord) -> tuple[str, ...]:
-    """What a line is about: where it was logged, and its text without the names of single objects."""
+    """The key that repeated lines share: where a line was logged, and its text without the names of single objects."""
     values = getattr(record, "values", {})
     error = str(values.get("err") or (record.exc_info[1] if record.exc_info else "") or "")
     text = error or record.getMessage()

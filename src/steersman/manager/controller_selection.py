@@ -27,7 +27,7 @@ class KnownController(msgspec.Struct, frozen=True):
     """The feature gates it needs."""
     service_account: str
     purpose: str
-    """What it is for, in one sentence."""
+    """The controller's purpose, in one sentence."""
 
 
 def _known() -> Iterator[KnownController]:

@@ -82,7 +82,7 @@ class ControllerRow(msgspec.Struct, frozen=True, rename="camel"):
     aliases: tuple[str, ...]
     state: State
     purpose: str
-    """What it is for, in one sentence."""
+    """The controller's purpose, in one sentence."""
     gates: tuple[GateState, ...]
     cloud: str
     """The part of a cloud provider that it needs."""

@@ -51,7 +51,7 @@ def _find(rows: Sequence[ControllerRow], name: str) -> ControllerRow:
 
 
 def notes() -> str:
-    """What the help says of the table."""
+    """The notes on the table in the verb's help."""
     states = "\n".join(columns(list(STATES.items())))
     return f"STATE is one of\n\n{states}\n\nTests are counted as modules with rows of its decision, scenarios of `steersman explore`, and\ncomparisons with kube-controller-manager on real API servers."
 

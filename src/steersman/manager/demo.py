@@ -186,7 +186,7 @@ class Demo:
         print(f"\n{span(self._world.monotonic())} of cluster time in {span(took)}.")
 
     def _prepare(self, manifests: Iterable[dict[str, Any]]) -> None:
-        """Create what Deployments need, and name what is left out."""
+        """Create the objects that Deployments need, and name those that are left out."""
         others = [each for each in manifests if each.get("kind") != DEPLOYMENTS.name]
         needed = [each for kind in BESIDE for each in others if _kind(each) == kind]
         left = [f"{each.get('kind')} {_name(each)}" for each in others if _kind(each) not in BESIDE]

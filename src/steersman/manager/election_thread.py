@@ -12,7 +12,7 @@ Two things keep that safe:
 * a lease that is renewed for a main loop that never runs again would keep other replicas from leading, so the thread
   also ends the process when the main loop has not run for `MISSES` times `PERIOD`.
 
-What holds Python's global interpreter lock in one call, such as decoding one document, holds the thread too.
+A call that holds Python's global interpreter lock, such as decoding one document, holds up the thread, too.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ElectionThread:
         period: float = PERIOD,
         answer_timeout: float = ANSWER_TIMEOUT,
     ) -> None:
-        """``client`` is what the election sends requests with: opened and closed on the thread. ``exit`` ends the
+        """``client`` sends the requests of the election: opened and closed on the thread. ``exit`` ends the
         process and logs why.
         """
         self._election = election

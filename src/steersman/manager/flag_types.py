@@ -29,7 +29,7 @@ class Type(msgspec.Struct, frozen=True):
     choices: tuple[str, ...] = ()
     """All values there are; empty where they are not known."""
     completion: Literal["", "file", "directory"] = ""
-    """What a shell completes a value to, besides the choices."""
+    """The kind of path that a shell completes a value to, besides the choices."""
 
 
 def choice(*names: str) -> Type:

@@ -187,7 +187,7 @@ class BufferedHandler(LogHandler):
 
 
 _writers: dict[int, LogWriter] = {}
-"""One for each descriptor: the backlog stays the same when the verbosity is changed, which replaces the handlers."""
+"""The writers by descriptor: the backlog stays the same when the verbosity is changed, which replaces the handlers."""
 
 
 def writer_of(stream: TextIO) -> LogWriter | None:

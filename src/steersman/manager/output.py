@@ -1,4 +1,4 @@
-"""What verbs print: tables for people, JSON and YAML for programs, colours on terminals."""
+"""The output of verbs: tables for people, JSON and YAML for programs, colours on terminals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def document(value: object, form: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text of others in one line: it must not be able to forge another line, or to write to the terminal."""
+    """A foreign text in one line, without control characters: it can neither forge another line nor steer the terminal."""
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 

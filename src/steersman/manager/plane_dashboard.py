@@ -47,7 +47,7 @@ class ControlPlane:
         return sum(len(group.runners) for group in self._rounds.groups)
 
     async def act_on_node(self, api: Api, name: str, action: str) -> None:
-        """What ``steersman node fail`` and ``recover`` do."""
+        """Fail or recover a node, as ``steersman node fail`` and ``recover`` do."""
         from steersman.sim.nodes import NODES, fail, recover, simulated
 
         if not simulated(await api.get(NODES, "", name)):

@@ -28,7 +28,7 @@ from steersman.snapshot.redaction import Redactor
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel"):
-    """What was saved or restored of a data directory."""
+    """A data directory that was saved or restored: its file, objects and revision."""
 
     file: str
     data_dir: str
@@ -37,7 +37,7 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ClusterSummary(msgspec.Struct, frozen=True, rename="camel"):
-    """What was saved of a cluster."""
+    """A snapshot that was saved of a cluster: its file, objects and gaps."""
 
     file: str
     server: str

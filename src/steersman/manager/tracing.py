@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Tracing(NamedTuple):
-    """A trace, and what ends its export, if there is one."""
+    """A trace, and the function that ends its export; None where it is not exported."""
 
     trace: Trace
     close: Callable[[], None] | None = None

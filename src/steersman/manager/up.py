@@ -209,7 +209,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _cause(failure: ComponentFailed, options: ControlPlaneOptions) -> ComponentFailed:
-    """The failure to end with. What other components say of it while they stop is not shown, but for ``-v``."""
+    """The failure to end with. Log lines of components that stop because of it are shown with ``-v`` only."""
     if not options.verbosity:
         logging.getLogger().setLevel(logging.CRITICAL)
     return failure

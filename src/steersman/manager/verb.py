@@ -82,18 +82,18 @@ class Verb(msgspec.Struct, frozen=True):
     summary: str
     """One line without a full stop, for lists of verbs."""
     description: str = ""
-    """What follows the summary in the verb's own help."""
+    """The text that follows the summary in the verb's own help."""
     arguments: tuple[Argument, ...] = ()
     flags: Late[tuple[Option, ...]] = ()
     examples: tuple[Example, ...] = ()
     verbs: tuple[Verb, ...] = ()
     """The verbs of this verb, made by `verbs_of`."""
     notes: Late[str] = ""
-    """What follows the flags in the help, such as a list of values."""
+    """The text that follows the flags in the help, such as a list of values."""
     command: bool = False
     """Whether a command to run may follow after ``--``."""
     of: str = ""
-    """The verb that this is a verb of."""
+    """The name of the verb above: ``node`` for ``drain``; empty for a verb of the program."""
 
     @property
     def path(self) -> str:
@@ -128,16 +128,16 @@ class Given(NamedTuple):
     """The names of the flags that were given."""
     arguments: tuple[str, ...]
     command: tuple[str, ...] = ()
-    """What follows ``--``, for a verb that runs a command."""
+    """The words after ``--``, for a verb that runs a command."""
 
 
 def verbs_of(name: str, *verbs: Verb) -> tuple[Verb, ...]:
-    """The verbs of a verb."""
+    """Declare verbs as those of another one, such as ``drain`` of ``node``."""
     return tuple(replace(verb, of=name) for verb in verbs)
 
 
 def evaluate(value: Late[T]) -> T:
-    """The value of what may be made late."""
+    """The value itself; where it is a function, the result of calling it."""
     return value() if callable(value) else value
 
 

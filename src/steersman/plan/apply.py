@@ -1,4 +1,4 @@
-"""The steps of a change, done to a cluster as kubectl does them. What cannot be done at all is a `ChangeError`."""
+"""The steps of a change, done to a cluster as kubectl does them. A step that cannot be done at all raises `ChangeError`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ChangeMaker:
     # -- before -------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Refuse what names kinds, objects or nodes that do not exist. Raises `ChangeError`."""
+        """Refuse steps that name kinds, objects or nodes which do not exist. Raises `ChangeError`."""
         defined = {_defines(step.document) for step in self._steps if isinstance(step, Apply)}
         for step in self._steps:
             match step:
@@ -99,7 +99,7 @@ class ChangeMaker:
     # -- making -------------------------------------------------------------------------------
 
     def make(self, recording: Recording) -> None:
-        """Make the change; what the server refuses is recorded."""
+        """Make the change; requests that the server refuses are recorded."""
         for step in self._steps:
             try:
                 self._make(step, recording)

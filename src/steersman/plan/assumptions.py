@@ -35,7 +35,7 @@ NEVER = "never"
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What the pods of a workload use: millicores and bytes."""
+    """The load of a workload's pods: millicores and bytes."""
 
     namespace: str
     workload: str
@@ -46,7 +46,7 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Assumptions(msgspec.Struct, frozen=True):
-    """What the plan assumes. Times are in seconds."""
+    """The assumptions of a plan. Times are in seconds."""
 
     start: float = 1.0
     ready: float = 0.0

@@ -1,4 +1,4 @@
-"""What pods use in a rehearsal: what a file says, or what their autoscalers saw last. Pure functions of a store."""
+"""The load of pods in a rehearsal: from a file of metrics, or as their autoscalers saw it last. Pure functions of a store."""
 
 from __future__ import annotations
 
@@ -71,5 +71,5 @@ def measure(store: Store, loads: Sequence[Load]) -> Measure:
 
 
 def belongs(pod: v1.Pod, load: Load) -> bool:
-    """Whether a pod is one of a workload, by its name: that of the workload, and generated parts."""
+    """Whether a pod belongs to a workload: its name is the workload's, a dash, and generated parts."""
     return pod.metadata.namespace == load.namespace and pod.metadata.name.startswith(f"{load.workload}-")

@@ -23,7 +23,7 @@ class ObjectRef(msgspec.Struct, frozen=True, order=True):
 
 
 class Cause(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a control loop wrote: its round, what caused the round, and the entry that this was."""
+    """The cause of a write: the round that made it, and the entry of the write that led to the round."""
 
     text: str
     controller: str = ""
@@ -70,7 +70,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
     """The client whose request it was."""
     action: str
     by: str
-    """What refused it: quota, PodDisruptionBudget, admission policy, validation …"""
+    """The part of the server that refused it: quota, PodDisruptionBudget, admission policy, validation …"""
     message: str
     object: ObjectRef | None = None
     count: int = 1
@@ -97,13 +97,13 @@ class MissingCapacity(msgspec.Struct, frozen=True, omit_defaults=True):
 
     pods: tuple[ObjectRef, ...]
     requests: dict[str, str]
-    """The sum of what they request."""
+    """The sum of their requests."""
     reason: str
     """As the scheduler says it."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a change would bring about."""
+    """The report of a plan: the consequences of a change."""
 
     change: tuple[str, ...]
     """The steps, in words."""
@@ -112,18 +112,18 @@ class Report(msgspec.Struct, frozen=True):
     seconds: float
     """How far the plan looks."""
     timeline: tuple[Entry, ...]
-    """What the change causes."""
+    """The writes that the change causes."""
     anyway: tuple[Entry, ...]
-    """What happens in the same time without the change."""
+    """The writes that happen in the same time without the change, too."""
     events: tuple[ClusterEvent, ...]
     refusals: tuple[Refusal, ...]
     not_converged: tuple[NotConverged, ...]
     not_converged_before: tuple[NotConverged, ...]
-    """What is not as it should be without the change, too."""
+    """Objects that are not as they should be without the change, either."""
     capacity: tuple[MissingCapacity, ...]
     assumptions: tuple[str, ...]
     unknown: tuple[str, ...]
-    """What the plan cannot know."""
+    """Facts that the plan cannot know, in words."""
 
     @property
     def converged(self) -> bool:

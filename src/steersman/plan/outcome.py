@@ -31,7 +31,7 @@ NEVER_TARGETS = (
     "Secret",
     "ServiceAccount",
 )
-"""Kinds whose objects are what they are: there is nothing to wait for."""
+"""Kinds whose objects have no state to converge to."""
 _EXPLAINED = frozenset(kind.name for kind in KINDS)
 
 
@@ -89,7 +89,7 @@ class Outcome:
     def not_converged(
         self, targets: Iterable[ObjectRef], given: Iterable[ObjectRef] = ()
     ) -> dict[ObjectRef, NotConverged]:
-        """The targets that are not as they should be. ``given`` are so by the change itself: nodes that it fails."""
+        """The targets that are not as they should be, without ``given``: nodes that the change itself fails."""
         skipped = frozenset(given)
         found: dict[ObjectRef, NotConverged] = {}
         for about in list(targets)[:MAX_TARGETS]:
@@ -134,7 +134,7 @@ class Outcome:
     # -- capacity -----------------------------------------------------------------------------
 
     def unscheduled(self) -> dict[ObjectRef, tuple[str, Mapping[str, Quantity]]]:
-        """The pods that no node has room for: what the scheduler says, and what they request."""
+        """The pods that no node has room for, each with the scheduler's message and its requests."""
         found: dict[ObjectRef, tuple[str, Mapping[str, Quantity]]] = {}
         for pod in self._server.store.table("pods").select(Selection()):
             if (
@@ -153,7 +153,7 @@ class Outcome:
 def missing_capacity(
     after: Mapping[ObjectRef, tuple[str, Mapping[str, Quantity]]], before: Iterable[ObjectRef]
 ) -> tuple[MissingCapacity, ...]:
-    """The capacity that the pods lack which were not unschedulable before, by what the scheduler says."""
+    """The capacity that unschedulable pods lack, by the scheduler's message; pods that were so ``before`` do not count."""
     known = frozenset(before)
     groups: dict[str, list[ObjectRef]] = {}
     for about, (message, _) in after.items():

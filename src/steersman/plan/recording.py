@@ -43,13 +43,13 @@ class NumberedRound(NamedTuple):
 
 
 class Recording:
-    """What happened in a cluster from a moment on."""
+    """The writes, rounds and refusals in a cluster from a moment on."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.begin = cluster.now
         self.writes: list[Write] = []
         self.rounds: list[NumberedRound] = []
-        """Those that wrote or were refused."""
+        """Rounds that wrote, were refused or failed."""
         self.refused: list[Refused] = []
         self.accepted: list[tuple[str, Key]] = []
         """Actions of the change that the server accepted, with their objects."""
@@ -78,7 +78,7 @@ class Recording:
             self.rounds.append(NumberedRound(number, round_))
 
     def writers(self) -> Writers:
-        """The rounds by what they wrote."""
+        """An index of the rounds by their writes."""
         return Writers(self.rounds)
 
 

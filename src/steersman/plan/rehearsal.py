@@ -128,7 +128,7 @@ class Rehearsal:
         return Cluster.of(made, world)
 
     def _file(self, path: str) -> bytes:
-        """The files of the manager: its CA is that of the cluster, so that no copy of it is replaced."""
+        """A file of the manager. Its CA is the cluster's own, so that the ConfigMaps which publish the CA stay as they are."""
         if path == "ca.crt":
             published = self._loaded.store.table("configmaps").get("kube-system/kube-root-ca.crt")
             text: str | None = published.data.get("ca.crt") if published is not None else None
@@ -206,7 +206,7 @@ class Rehearsal:
 
 
 def replace_begin(writes: Iterable[Write], recording: Recording) -> list[Write]:
-    """The writes as of the moment of the change: they came before it."""
+    """Writes from before the change, dated to the moment of the change."""
     return [write._replace(at=recording.begin) for write in writes]
 
 

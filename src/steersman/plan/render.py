@@ -75,7 +75,7 @@ _TOLD = ("Available is", "Complete is", "Failed is", "ScalingLimited is True")
 
 
 def milestone(entry: Entry) -> str:
-    """What a change of status means, if it is worth telling."""
+    """The news in a change of status; empty where it is not worth telling."""
     starts = any(text.startswith("status.startTime") for text in entry.fields)
     for text in entry.fields:
         if text.startswith("Ready is") and not starts:

@@ -49,7 +49,7 @@ def owner_of(obj: Any) -> str:
 
 
 def verb_of(commit: Commit) -> Verb:
-    """What a commit did to its object."""
+    """The verb of a commit: its effect on the object."""
     if commit.event.type is EventType.DELETED:
         return "delete"
     if commit.old is None:
@@ -104,7 +104,7 @@ def _plain(obj: Any) -> dict[str, Any]:
 
 
 def identity(write: Write) -> Identity:
-    """What a write is, apart from its time and generated names: two runs make the same writes by it."""
+    """The identity of a write, without its time and generated names, by which the writes of two runs are matched."""
     commit = write.commit
     meta = commit.obj.metadata
     owner = owner_of(commit.obj)
@@ -217,7 +217,7 @@ def cluster_events(writes: Iterable[Write], begin: datetime) -> tuple[ClusterEve
 IGNORED = ("Conflict:", "NotFound:", "AlreadyExists:", "Unreachable:", "Conflict", "Expired")
 """Errors that belong to the work of a control loop: it reads again and goes on."""
 TERMINATING = "because it is being terminated"
-"""Part of the error of a namespace that is being deleted: the control loops in it are stopped by it, as they should be."""
+"""Part of the error of creates in a namespace that is being deleted: it stops the control loops there, as it should."""
 REFUSERS = (
     ("exceeded quota", "ResourceQuota"),
     ("must specify", "ResourceQuota"),
@@ -234,7 +234,7 @@ REFUSERS = (
 
 
 def refuser(text: str) -> str:
-    """What refused a request, by the words of its error."""
+    """The part of the server that refused a request, by the words of its error."""
     lower = text.lower()
     return next((name for words, name in REFUSERS if words.lower() in lower), "the API server")
 

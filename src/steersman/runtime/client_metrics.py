@@ -91,7 +91,7 @@ class RestMetrics:
         self._registry = registry
 
     def counting(self, host: str) -> Callable[[RequestAttempt], None]:
-        """What counts the requests to a server, for `HttpApi`."""
+        """A function that counts the requests to a server, for `HttpApi`."""
         known: dict[tuple[int, str], _RequestMetrics] = {}
 
         def done(request: RequestAttempt) -> None:

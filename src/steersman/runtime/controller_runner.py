@@ -97,7 +97,7 @@ class ControllerRunner(Generic[S]):
         if controller.watches:
             self._unreadable = informers.informer(controller.watches[0].kind).store.unreadable
         self.caches: Caches = informers
-        """What its `observe` reads."""
+        """The caches that the controller's `observe` reads."""
         memory = controller.memory() if controller.memory is not None else None
         if controller.follows_all is not None:
             assert dynamic_informers is not None

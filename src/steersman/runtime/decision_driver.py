@@ -124,7 +124,7 @@ class StaticCaches:
         self._stores: dict[str, Store[Any]] = {}
         self.memory = controller.memory() if controller.memory is not None else None
         self.elapsed = 0.0
-        """What `monotonic` says."""
+        """Seconds that `monotonic` returns."""
         for watch in controller.watches:
             store = self._stores.setdefault(watch.kind.resource, Store())
             for name, index in watch.indexes.items():

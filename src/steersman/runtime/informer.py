@@ -94,7 +94,7 @@ class Informer(Generic[O]):
 
     @property
     def state(self) -> State:
-        """What the informer is doing."""
+        """The state of the informer's reflector."""
         return self._reflector.state
 
     # -- running
@@ -139,7 +139,7 @@ class Informer(Generic[O]):
                 self._failed()
 
     def _failed(self) -> None:
-        """One handler's trouble is its own."""
+        """Count and log the failure of a handler, which does not keep the others from being called."""
         self.handler_failures += 1
         if self._metrics is not None:
             self._metrics.handler_errors.inc()
@@ -148,7 +148,7 @@ class Informer(Generic[O]):
     # -- fed by the reflector
 
     def held(self, key: Key) -> O | None:
-        """What has been read under a key."""
+        """The object that has been read under a key; None where there is none, or it is unreadable."""
         return None if key in self.store.unreadable else self.store.get(key)
 
     def replaced(

@@ -29,7 +29,7 @@ SYNC_BUCKETS = exponential(0.001, 2, 15)
 EVENT_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 STALE = ("replicaset", "statefulset", "daemonset", "job")
-"""What upstream counts stale caches of. differs: here every controller waits for its own writes, and is counted."""
+"""Controllers whose stale caches upstream counts. differs: here every controller waits for its own writes, and is counted."""
 PUBLISHERS: Mapping[str, str] = MappingProxyType(
     {
         "root-ca-certificate-publisher-controller": "root_ca_cert_publisher",
@@ -275,7 +275,7 @@ class Metrics(Registry):
         return family
 
     def sync_error(self) -> None:
-        """What there is to follow could not be learned, or not all of it."""
+        """Count a discovery that failed, or that did not tell all resources."""
         self._sync_errors.inc()
 
     def measure(self, measurement: Measure) -> None:
@@ -303,5 +303,5 @@ class Metrics(Registry):
     # -- reading
 
     def render(self) -> bytes:
-        """What is shown of it, as text."""
+        """The metrics as text, for Prometheus; empty where they are off."""
         return exposition(self, self.options) if self.enabled else b""

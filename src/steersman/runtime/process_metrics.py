@@ -1,4 +1,4 @@
-"""What the system says about this process, under the names every Prometheus client uses."""
+"""Metrics of this process from the system, under the names every Prometheus client uses."""
 
 from __future__ import annotations
 

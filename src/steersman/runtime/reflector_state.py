@@ -101,9 +101,9 @@ class Ended(msgspec.Struct, frozen=True):
 
     at: str
     short: bool
-    """It ended at once and without progress."""
+    """Whether the stream ended at once and without progress."""
     silent: bool = False
-    """It lasted its full time without any event, not even a bookmark."""
+    """Whether the stream lasted its full time without any event, not even a bookmark."""
 
 
 class Failed(msgspec.Struct, frozen=True):

@@ -67,7 +67,7 @@ class Call(NamedTuple):
     timeout: float
     """In seconds."""
     key: bytes
-    """What the question is, apart from its uid."""
+    """The key of the question: everything of it but its uid."""
 
     @property
     def url(self) -> str:

@@ -65,7 +65,7 @@ class Computation(NamedTuple):
     """A unit of expressions to evaluate beside the event loop."""
 
     key: bytes
-    """What is evaluated, with all values it depends on."""
+    """The key of the unit: its expressions with all values they depend on."""
     unit: Callable[[Meter], Any]
 
 
@@ -86,7 +86,7 @@ class _Run(NamedTuple):
 
 class _Result(NamedTuple):
     unit: Callable[[Meter], Any]
-    """What was evaluated: kept, so that no other has its identity."""
+    """The unit that was evaluated: kept, so that no other has its identity."""
     value: Any = None
     error: Exception | None = None
 

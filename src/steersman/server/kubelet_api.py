@@ -53,7 +53,7 @@ class CommandStreams(Protocol):
 
 
 class KubeletAnswer(NamedTuple):
-    """What a kubelet answers to a request that is passed on to it."""
+    """The answer of a kubelet to a request that is passed on to it."""
 
     body: bytes
     status: int = 200

@@ -36,7 +36,7 @@ MAX_WISHES = 20_000
 
 
 class ClusterView(Protocol):
-    """What a comparison asks of the caches."""
+    """The view of the cluster that a comparison needs, from the caches."""
 
     def aspect(self, effect: Effect) -> object:
         """The part of the cluster that an effect would change, to be compared with itself later; or `UNKNOWN`."""
@@ -55,7 +55,7 @@ class Intention(msgspec.Struct, eq=False):
     since: float
     """When it was first wanted, or when there was progress last; monotonic seconds."""
     aspect: object
-    """What the cluster had in its place at that time."""
+    """The part of the cluster that the effect would change, as it was at that time."""
     because: str
     """The verdict of the last round."""
     reported: bool = False
@@ -82,7 +82,7 @@ class Tally(msgspec.Struct):
     checked: int = 0
     """Writes of the acting manager that our decisions were asked about."""
     unclear: int = 0
-    """Writes of the acting manager of which it cannot be told any more, because the state has moved on."""
+    """Writes of the acting manager that cannot be judged any more, because the state has moved on."""
 
 
 class Wishes:
@@ -209,8 +209,8 @@ class Comparison:
                 yield intention
 
     def next_due(self, place: Place, now: float) -> float | None:
-        """When a key is to be decided again, in monotonic seconds: when its next intention is due, and a grace time later where
-        one is a difference. None where none is open."""
+        """The time at which a key is decided again, in monotonic seconds: when its next intention is due, or a grace time from now where
+        one is overdue or reported. None where none is open."""
         waiting = [each for each in self._open.get(place, {}).values() if not each.settled]
         times = [each.since + self.grace for each in waiting if not each.reported]
         if any(each.reported or each.since + self.grace <= now for each in waiting):

@@ -31,7 +31,7 @@ from steersman.runtime.action_table.interpretation import address_of
 from steersman.runtime.action_table.text import enumerate_some, field_of, patched_fields, shorten
 
 Identity: TypeAlias = tuple[str, ...]
-"""What an intention is about: equal in all rounds that want it."""
+"""The identity of an intention: equal in all rounds that want it."""
 
 VOLATILE = frozenset(
     {
@@ -53,7 +53,7 @@ _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """What one write would do."""
+    """The effect that one write would have."""
 
     verb: str
     """create, update, update status, patch, delete, evict, delete all."""
@@ -68,9 +68,9 @@ class Effect(msgspec.Struct, frozen=True):
     fields: tuple[str, ...] = ()
     """The fields that a patch names."""
     content: str = ""
-    """The normalised body: another one is the same intention with other figures."""
+    """The normalised body, which is no part of the identity: another body is the same intention with other figures."""
     before: str = ""
-    """What the content would replace, normalised, where the action has it."""
+    """The body that the content would replace, normalised, where the action has it."""
     terminating: bool = False
     """Whether an object to delete is being deleted already."""
     text: str = ""
@@ -86,7 +86,7 @@ class Effect(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """What it is about, without the content."""
+        """The identity of the write: its object, verb and fields, without the content."""
         return (self.verb, self.resource, *self.key, self.uid, self.owner, self.subresource, *self.fields)
 
     @property

@@ -29,9 +29,9 @@ class Difference(msgspec.Struct):
     object: str
     """Kind, namespace and name of the object that was or was not written."""
     ours: str
-    """What our controller would write or leave alone, with its verdict."""
+    """The write that our controller wants or does not want, with its verdict."""
     theirs: str
-    """What the cluster shows of the acting manager."""
+    """The write of the acting manager, or the lack of it, as the cluster shows it."""
     since: str
     """When our controller first wanted the write, or when the acting manager wrote; RFC 3339."""
     found: str
@@ -76,7 +76,7 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a shadow has found."""
+    """The report of a shadow: its differences from the acting manager, and the figures of each controller."""
 
     server: str
     started: str
@@ -85,15 +85,15 @@ class Report(msgspec.Struct, frozen=True):
     grace: float
     controllers: tuple[ControllerFigures, ...]
     differences: tuple[Difference, ...]
-    """Those that stand at the end, in the order in which they were found."""
+    """Differences that stand at the end, in the order in which they were found."""
     late: tuple[Difference, ...] = ()
-    """Those that the acting manager resolved after the grace time."""
+    """Differences that the acting manager resolved after the grace time."""
     more: int = 0
     """Differences that are counted and not listed."""
     excluded: tuple[Excluded, ...] = ()
     errors: tuple[Trouble, ...] = ()
     unattributed: dict[str, int] = {}
-    """Deletions that our controllers did not want and of which the API does not tell the author, by kind."""
+    """Deletions by an unknown client that our controllers did not want, by kind."""
 
     @property
     def agreed(self) -> bool:

@@ -318,7 +318,7 @@ class Shadow:
             self._suspected.pop(intention, None)
 
     async def _look(self, intention: Intention) -> str | None:
-        """What the server shows in the place of an intention; None where the cache is behind."""
+        """The state on the server that contradicts an intention, in words; None where there is no difference yet."""
         effect = intention.effect
         store, kind = self.view.store(effect.resource), effect.type
         if effect.verb == "delete all" and kind is not None and await self._all_terminate(kind, effect):
@@ -390,7 +390,7 @@ class Shadow:
     # -- the report ---------------------------------------------------------------------------
 
     def report(self) -> Report:
-        """What has been found so far."""
+        """The report of what has been found so far."""
         now = self._clock.monotonic()
         open_: dict[str, int] = {}
         for each in self.comparison.open:
@@ -455,7 +455,7 @@ def is_held(meta: Mapping[str, Any]) -> bool:
 
 
 def last_writer(managed: Sequence[Mapping[str, Any]]) -> str:
-    """Who wrote an object last, as its managedFields tell; empty where they do not."""
+    """The last writer of an object, by its managedFields; empty where they have no times."""
     timed = [each for each in managed if each.get("time")]
     if not timed:
         return ""

@@ -50,7 +50,7 @@ class ImaginedWrites:
         self.refused = False
         """Whether the server would have refused one of them."""
         self.failed = False
-        """Whether the round ended in an error that the acting manager's has as well: an invalid spec, a missing object, a refusal."""
+        """Whether the round ended in an error that the acting manager must have met, too: an invalid spec, a missing object, a refusal."""
 
 
 class ShadowShell(Shell):
@@ -64,7 +64,7 @@ class ShadowShell(Shell):
         """The error that the server would answer a create with; None where it would grant it."""
 
     def take(self, key: Key) -> ImaginedWrites:
-        """What the last round of a key wants; nothing if it made no decision."""
+        """The writes that the last round of a key wants; none if it made no decision."""
         return self._rounds.pop(key, None) or ImaginedWrites()
 
     async def drive(self, key: Key, decision: Awaitable[Verdict], steps: list[Step] | None) -> Verdict:
@@ -82,7 +82,7 @@ class ShadowShell(Shell):
         """There is nothing in doubt: no write was sent."""
 
     async def imagine(self, decision: Awaitable[Verdict]) -> tuple[ImaginedWrites, Verdict]:
-        """Drive a decision that is no round: what it wants, and its verdict."""
+        """Drive a decision outside of any round; returns the writes that it wants, and its verdict."""
         key = Key("", f"imagined {id(decision)}")
         self._rounds[key] = ImaginedWrites()
         try:

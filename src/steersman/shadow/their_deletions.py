@@ -1,4 +1,4 @@
-"""Deletions that no controller of ours wanted and no event tells the author of.
+"""Deletions by unknown clients: no controller of ours wanted them, and no event names their author.
 
 Users, kubelets and schedulers delete objects, too, so such a deletion is counted and is no difference; with one exception. The pod garbage
 collector tells of nothing, but leaves a pattern: the oldest terminated pods go together, and younger ones stay.
@@ -71,7 +71,7 @@ class TerminatedPods:
 
 
 def _is_disrupted(pod: Object) -> bool:
-    """Whether a pod was ended before it was deleted, by the collector because its node is gone, by an eviction or by a taint."""
+    """Whether a pod was disrupted before it was deleted: by an eviction, by a taint, or by the collector because its node is gone."""
     conditions = field_of(field_of(pod, "status"), "conditions") or ()
     return any(field_of(each, "type") == "DisruptionTarget" for each in conditions)
 

@@ -1,4 +1,4 @@
-"""What the acting manager tells in events: that a create was refused, and which objects it deleted.
+"""The acting manager's events: about creates that were refused, and about objects that it deleted.
 
 A server that refuses a create (a full quota, an admission webhook) refuses ours as well, and only the acting manager has tried. And the API
 does not tell who deleted an object, unless a controller says so.

@@ -72,7 +72,7 @@ class Asks(Protocol):
         ...
 
     async def ask(self, controller: str, caches: Any, key: Key) -> list[Effect] | None:
-        """What a controller would write, given these caches; None if it does not see the object."""
+        """The writes that a controller would make, given these caches; None if it does not see the object."""
         ...
 
     def owner(self, kind: str, key: Key) -> Object | None:
@@ -106,9 +106,9 @@ class TheirWrites:
         """``differ`` is called with each write that we would not have made, and what our controller says; ``collected`` with
         each pod that the pod garbage collector deleted, and ours would not."""
         self.active = False
-        """Whether the caches are synced: what is in them from the start was written by no one now."""
+        """Whether the caches are synced. The objects of the first lists are no new writes."""
         self.unattributed: dict[str, int] = {}
-        """Deletions of which it is not known who made them, by kind."""
+        """Deletions by unknown clients, by kind."""
         self._comparison = comparison
         self._asks = asks
         self._monotonic = monotonic
@@ -191,7 +191,7 @@ class TheirWrites:
         self._differ(write, self._because(write))
 
     async def _count_deletions(self) -> None:
-        """Look at each deletion when the grace time is over: who has not told of it by then does not."""
+        """Count the deletions that are still unattributed when the grace time is over: no event will tell of them later."""
         while True:
             deletion = await self._deletions.get()
             await asyncio.sleep(max(0.0, deletion.at + self._comparison.grace - self._monotonic()))
@@ -248,7 +248,7 @@ class TheirWrites:
         return any(_same(write, effect) for effect in effects or ())
 
     def _moved_on(self, write: TheirWrite) -> bool:
-        """Whether the owner is not as it was, so that what we would have written then cannot be told any more."""
+        """Whether the owner has changed since the write, so that our decision at that time cannot be found out any more."""
         reference = controller_of(write.obj)
         owner = self._asks.owner(reference.kind, write.owner) if reference is not None else None
         if owner is None or owner.metadata.uid != write.owner_uid or owner.metadata.deletionTimestamp:

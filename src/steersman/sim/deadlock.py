@@ -58,7 +58,7 @@ def _waits(task: asyncio.Task[Any]) -> str:
 
 
 def _what(task: asyncio.Task[Any], frames: list[FrameType], awaited: object) -> str:
-    """What a task waits for."""
+    """The thing that a task waits for, in words."""
     waiter = getattr(task, "_fut_waiter", None)
     if isinstance(waiter, asyncio.Task):
         return f"task {waiter.get_name()}"

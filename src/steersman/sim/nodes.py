@@ -78,7 +78,7 @@ class NodeRow(msgspec.Struct, frozen=True):
     status: str
     """As kubectl shows it: ``Ready,SchedulingDisabled``."""
     simulated: str
-    """What its kubelet was told: ``up``, ``failed`` or ``rebooting``; ``no`` for a real node."""
+    """The state that its kubelet was told to be in: ``up``, ``failed`` or ``rebooting``; ``no`` for a real node."""
     pods: int
     """Number of pods that have not ended."""
 

@@ -41,7 +41,7 @@ def is_change(commit: Commit) -> bool:
 
 
 def _without_heartbeat(node: Any) -> tuple[object, ...]:
-    """What a Node says, but for the time at which its kubelet said so."""
+    """The fields of a Node that a heartbeat leaves as they are."""
     meta = node.metadata
     conditions = tuple((each.type, each.status, each.reason) for each in node.status.conditions)
     return node.spec, meta.labels, meta.annotations, meta.deletionTimestamp, conditions, node.status.nodeInfo

@@ -209,7 +209,7 @@ def _header(file: Path, body: BufferedReader) -> Header:
 
 
 class _Identity(msgspec.Struct, frozen=True):
-    """What every version of the format has in its header."""
+    """The fields that every version of the format has in its header."""
 
     name: str = ""
     format: int = 0

@@ -87,7 +87,7 @@ def service_cidr(store: Store) -> str:
 
 
 def restore_bootstrap_objects(server: Server, cidr: str) -> None:
-    """Create what every server has and the snapshot lacks, because it could not be read: namespaces, classes, services."""
+    """Create the namespaces, classes and services that every server has, where the snapshot could not read them."""
     resource = server.registry.find("", "v1", "namespaces")
     for name in NAMESPACES:
         if server.table(resource).get(name) is None:

@@ -37,7 +37,7 @@ class SnapshotKind(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """What a snapshot holds, when and by which program it was made, and what it lacks."""
+    """The header of a snapshot: its contents, when and by which program it was made, and what it lacks."""
 
     name: str
     format: int

@@ -47,7 +47,7 @@ class Progress(NamedTuple):
 
 
 class ClusterReading(NamedTuple):
-    """What was read of a cluster besides its objects."""
+    """The outcome of reading a cluster: the server's version, and the resources that were not read."""
 
     server: str
     """The version of the server."""
@@ -106,7 +106,7 @@ async def read_cluster(
 
 
 def choose_versions(found: DiscoveryResult) -> list[ApiResource]:
-    """The resources that can be listed, each in the preferred version that this program knows, or the preferred one of all."""
+    """The resources that can be listed, each in the first of its versions that this program knows, else in the preferred one."""
     known = {(row.group, row.plural, row.version) for row in (*resources(), *gated_resources())}
     best: dict[str, ApiResource] = {}
     for each in found.resources:
@@ -123,7 +123,7 @@ def _knows(known: Iterable[tuple[str, str, str]], each: ApiResource) -> bool:
 
 
 def _order(each: ApiResource) -> tuple[bool, bool, str]:
-    """Definitions before their custom resources, then what is in no namespace; the order is the same every time."""
+    """A key to sort resources by: CustomResourceDefinitions first, then cluster-scoped resources, then by name."""
     return each.name != "customresourcedefinitions", each.namespaced, each.id
 
 

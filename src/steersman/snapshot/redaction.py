@@ -46,7 +46,7 @@ class Redactor:
 
 
 def _is_public(kind: str, document: Mapping[str, Any]) -> bool:
-    """Whether a document has a fact that a controller reads and that is no secret: the day since which tokens are tracked."""
+    """Whether a document is left as it is: the ConfigMap with the day since which tokens are tracked, which a controller reads."""
     meta = document.get("metadata") or {}
     return kind == "ConfigMap" and (meta.get("namespace"), meta.get("name")) == TOKEN_TRACKING
 

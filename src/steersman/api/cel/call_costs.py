@@ -1,4 +1,4 @@
-"""What calls of functions cost when they are evaluated, in upstream's units: some 50 ns of Go each.
+"""The costs of function calls when an expression is evaluated, in upstream's units: some 50 ns of Go each.
 
 A cost is a number, or a function of the arguments. It is charged before the call, so that a call that would take long is
 never begun. Functions that are not listed cost 1.

@@ -194,7 +194,7 @@ def _is_literal(expr: Expr, value: object) -> bool:
 
 
 def _items(over: Any, places: list[int]) -> Iterable[Any]:
-    """What a loop runs over: the elements of a list, the keys of a map; with two variables pairs."""
+    """The items that a loop runs over: the elements of a list, the keys of a map; with two variables pairs."""
     if isinstance(over, list | tuple):
         return over if len(places) == 1 else enumerate(over)
     if isinstance(over, Mapping):

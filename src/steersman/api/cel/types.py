@@ -48,7 +48,7 @@ class Type:
     size: int = field(init=False, compare=False, repr=False)
     """The number of types it consists of."""
     open: bool = field(init=False, compare=False, repr=False)
-    """It contains a type parameter."""
+    """Whether it contains a type parameter."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", 1 + sum(one.size for one in self.of))

@@ -119,7 +119,7 @@ def node_changed(caches: Caches, change: Change[Node]) -> Iterable[Key]:
 
 
 def _facts(node: Node) -> tuple[object, ...]:
-    """What decides about all volumes of a node."""
+    """The facts of a node that concern all of its volumes."""
     return (
         node.metadata.uid,
         is_managed(node),

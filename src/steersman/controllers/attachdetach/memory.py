@@ -22,7 +22,7 @@ from steersman.controllers.shared.volumes import AttachableVolume
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What was last seen of a node, in case it is deleted."""
+    """The last known state of a node, in case it is deleted."""
 
     managed: bool
     mounted: bool

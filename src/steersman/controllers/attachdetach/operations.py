@@ -27,7 +27,7 @@ class Config(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """What a round did about one node: when to look again, and why."""
+    """The progress of a volume on one node after a round: its reason, and when to look again."""
 
     because: str
     wait: float | None = None

@@ -14,7 +14,7 @@ from steersman.intent.verdict import InvalidSpec
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a round is to do."""
+    """The next steps of a Deployment, for one round to carry out."""
 
     target: ReplicaSets
     """The ReplicaSets as they should be."""

@@ -24,7 +24,7 @@ NO_EFFECT = "None"
 
 
 class RuleCounts(msgspec.Struct, frozen=True):
-    """What a rule evicts, or would evict if its effect was NoExecute."""
+    """Counts for the status of a rule: the pods that it evicts, or would evict with the effect NoExecute, and the devices that it selects."""
 
     pods: int = 0
     namespaces: int = 0

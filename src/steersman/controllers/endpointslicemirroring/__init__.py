@@ -60,7 +60,7 @@ LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
 class Memory:
-    """What the controller keeps between rounds."""
+    """The memory of the controller between rounds."""
 
     def __init__(self) -> None:
         self.tracker = SliceTracker()

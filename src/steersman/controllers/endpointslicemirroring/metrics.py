@@ -64,7 +64,7 @@ class Sizes:
 
 
 def of_round(desired: Desired, changes: Changes) -> Iterator[Measure]:
-    """What a round counts before it writes."""
+    """The measures of a round, taken before it writes."""
     yield Measure(SKIPPED, desired.skipped)
     yield Measure(ADDED, changes.added)
     yield Measure(UPDATED, changes.updated)

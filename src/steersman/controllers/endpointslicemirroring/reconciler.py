@@ -46,7 +46,7 @@ FAMILIES = ("IPv4", "IPv6")
 
 
 class GroupKey(NamedTuple):
-    """What the endpoints of one slice have in common."""
+    """The address type and the ports that all endpoints of a slice share."""
 
     address_type: str
     ports: PortsKey
@@ -78,7 +78,7 @@ class Size(NamedTuple):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What is written to mirror Endpoints, and what metrics count of it."""
+    """The writes that mirror Endpoints, and their numbers for metrics."""
 
     create: tuple[EndpointSlice, ...]
     update: tuple[EndpointSlice, ...]
@@ -143,7 +143,7 @@ def _slice_port(port: EndpointsPort) -> EndpointPort:
 def plan_changes(
     endpoints: Endpoints, existing: Iterable[EndpointSlice], desired: Desired, limit: int
 ) -> Changes:
-    """What to write so that the slices mirror the endpoints."""
+    """The changes that make the slices mirror the endpoints."""
     by_key: dict[GroupKey, list[EndpointSlice]] = {}
     for each in existing:
         by_key.setdefault(GroupKey(each.addressType, ports_key(each.ports)), []).append(each)

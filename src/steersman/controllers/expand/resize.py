@@ -48,7 +48,7 @@ Size: TypeAlias = str | int | float
 
 
 class NodeStep(Enum):
-    """What is left to do where the volume itself needs no resize."""
+    """The step that is left for the node where the volume itself needs no resize."""
 
     WAIT = "the node resizes the file system"
     MARK_PENDING = "the node is to try again"

@@ -21,7 +21,7 @@ from steersman.controllers.horizontalpodautoscaler.replica_calculator import Met
 
 UNKNOWN_TYPE = "InvalidMetricSourceType"
 _FAILURES = (MetricError, ValueError, ArithmeticError)
-"""What fails one metric and not the round: a metric that cannot be read, and a target or value that cannot be computed
+"""Errors that fail one metric and not the round: a metric that cannot be read, and a target or value that cannot be computed
 with."""
 
 

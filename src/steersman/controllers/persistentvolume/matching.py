@@ -31,7 +31,7 @@ Sized: TypeAlias = tuple[int, str]
 
 
 class Group(NamedTuple):
-    """What a claim and its volume must have in common."""
+    """The classes and the volume mode that a claim and its volume must share."""
 
     storage_class: str
     mode: str
@@ -39,7 +39,7 @@ class Group(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a claim asks of a volume, besides its group."""
+    """The requirements of a claim on a volume: its group, size, access modes and labels."""
 
     group: Group
     size: int

@@ -46,7 +46,7 @@ class Operation(NamedTuple):
 
 
 class Memory:
-    """What the controller remembers between rounds."""
+    """The memory of the controller between rounds."""
 
     def __init__(self) -> None:
         self.free = FreeVolumes()

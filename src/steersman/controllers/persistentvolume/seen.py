@@ -1,4 +1,4 @@
-"""What the rounds of claims and of volumes look at, and the flags of the controller."""
+"""The observations that rounds of claims and of volumes decide on, and the flags of the controller."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ SLICED: Mapping[str, Index] = {BY_SERVICE: by_service}
 
 
 def identity(endpoint: Endpoint) -> Identity:
-    """What an endpoint is found by in the slices there are."""
+    """The identity by which an endpoint is found in existing slices: addresses, hostname and target."""
     target, addresses = endpoint.targetRef, endpoint.addresses
     return (
         tuple(sorted(addresses)) if len(addresses) > 1 else tuple(addresses),

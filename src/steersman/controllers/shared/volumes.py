@@ -179,7 +179,7 @@ def by_inline_volume(pod: Pod) -> Iterable[str]:
 
 
 def volume_named(name: str) -> AttachableVolume | None:
-    """What the unique name of a volume tells of it, where no PersistentVolume or pod does; None: not attachable."""
+    """The volume of a unique name, for one that no PersistentVolume or pod describes; None: not attachable."""
     if name.startswith(f"{CSI}/"):
         driver, separator, handle = name.removeprefix(f"{CSI}/").partition(SEPARATOR)
         return csi_volume(driver, handle, "nil") if separator else None

@@ -86,7 +86,7 @@ def is_ordered(set_: StatefulSet) -> bool:
 
 
 class ReplicaStep(msgspec.Struct, frozen=True):
-    """What a round may do to the replicas."""
+    """The next step for the replicas: the pods that a round may write, or the reason to wait."""
 
     update: tuple[Pod, ...] = ()
     """Pods whose identity, storage or claim owners do not match."""
@@ -97,7 +97,7 @@ class ReplicaStep(msgspec.Struct, frozen=True):
     create: tuple[int, ...] = ()
     """Ordinals without a pod."""
     waiting_for: str | None = None
-    """What the set waits for before it does anything else; None for nothing."""
+    """The reason why the set waits before it does anything else; None where it does not wait."""
 
 
 def replica_step(
@@ -157,7 +157,7 @@ def _parallel_step(
 
 
 def _unhealthy(by_ordinal: PodsByOrdinal, pod: Pod) -> str | None:
-    """What an ordered set waits for at an unhealthy pod; None for a healthy one."""
+    """The reason why an ordered set waits for an unhealthy pod; None for a healthy one."""
     name = pod.metadata.name
     if pod.metadata.deletionTimestamp is not None:
         return f"waiting for deletion of pod {name}"

@@ -21,7 +21,7 @@ def _deleted_for(case: Case) -> timedelta:
 
 @situation(ANY)
 def finalizers(case: Case) -> Iterator[Finding]:
-    """It is deleted, and waits for a finalizer."""
+    """The object is deleted, and waits for a finalizer."""
     if case.meta.get("deletionTimestamp") is None or case.ref.kind == "Namespace":
         return
     held = [each for each in case.meta.get("finalizers") or () if each != PROTECTION]

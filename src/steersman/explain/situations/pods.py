@@ -103,7 +103,7 @@ def _is_terminating(case: Case) -> bool:
 
 @situation("Pod")
 def unschedulable(case: Case) -> Iterator[Finding]:
-    """No node fits, and which predicate fails on how many nodes."""
+    """The pod is gated, or fits no node: the predicates that fail, and on how many nodes."""
     condition = case.condition("PodScheduled")
     if case.spec.get("nodeName") or condition.get("status") != "False" or _is_terminating(case):
         return
@@ -205,7 +205,7 @@ _SINGULAR = {"have": "has", "are": "is", "do": "does", "lack": "lacks"}
 
 
 def _agree(clause: str) -> str:
-    """A clause about one node with its verb in the singular."""
+    """A clause of the scheduler's message, with its verb in the singular where it is about one node."""
     number, verb, rest = clause.split(" ", 2)
     return f"{number} {_SINGULAR.get(verb, verb)} {rest}" if number == "1" else clause
 
@@ -404,7 +404,7 @@ def init_not_finished(case: Case) -> Iterator[Finding]:
 
 @situation("Pod")
 def not_ready(case: Case) -> Iterator[Finding]:
-    """It runs, and its readiness probe (or a readiness gate) fails."""
+    """The pod runs, and its readiness probe (or a readiness gate) fails."""
     ready = case.condition("Ready")
     if case.status.get("phase") != "Running" or ready.get("status") == "True" or _is_terminating(case):
         return
@@ -451,7 +451,7 @@ def not_ready(case: Case) -> Iterator[Finding]:
 
 @situation("Pod")
 def starting(case: Case) -> Iterator[Finding]:
-    """It is scheduled, and its kubelet has not started its containers."""
+    """The pod is scheduled, and its kubelet has not started its containers."""
     if (
         not case.spec.get("nodeName")
         or case.status.get("phase") not in (None, "", "Pending")
@@ -478,7 +478,7 @@ def starting(case: Case) -> Iterator[Finding]:
 
 @situation("Pod")
 def failed(case: Case) -> Iterator[Finding]:
-    """It has ended, and is not started again."""
+    """The pod has failed, and is not started again."""
     if case.status.get("phase") != "Failed":
         return
     ended = [

@@ -12,7 +12,7 @@ from steersman.explain.situations.registry import situation
 from steersman.explain.words import at, brief, duration, some
 
 SLOW = timedelta(seconds=10)
-"""A spec that no controller has looked at for this long is not looked at."""
+"""Age of an object from which an unobserved spec is a finding."""
 LEASE = "kube-controller-manager"
 CREATORS = ("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job")
 """Kinds whose controllers create pods."""

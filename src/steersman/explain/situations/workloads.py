@@ -42,7 +42,7 @@ def paused(case: Case) -> Iterator[Finding]:
 
 @situation("Deployment")
 def progress_deadline(case: Case) -> Iterator[Finding]:
-    """The progress deadline: passed, or when it passes."""
+    """The rollout has passed its progress deadline, or is still within it."""
     condition = case.condition("Progressing")
     seconds = case.spec.get("progressDeadlineSeconds", DEADLINE)
     if condition.get("reason") == "ProgressDeadlineExceeded":
@@ -75,7 +75,7 @@ def progress_deadline(case: Case) -> Iterator[Finding]:
 
 @situation("Deployment", "ReplicaSet", "StatefulSet")
 def scaled_to_zero(case: Case) -> Iterator[Finding]:
-    """Nothing is wanted."""
+    """The workload is scaled to 0 replicas."""
     if case.spec.get("replicas", 1) == 0 and not case.meta.get("ownerReferences"):
         yield Finding(
             code="scaled-to-zero",
@@ -127,7 +127,7 @@ def ordered(case: Case) -> Iterator[Finding]:
 
 @situation("StatefulSet")
 def broken_revision(case: Case) -> Iterator[Finding]:
-    """A pod of a broken old revision is never replaced: it would have to become ready first."""
+    """The update does not go on: pods have to be deleted (OnDelete), or one of an old revision would have to become ready first."""
     update = case.status.get("updateRevision", "")
     current = case.status.get("currentRevision", "")
     if not update or update == current or case.spec.get("podManagementPolicy") == "Parallel":
@@ -159,7 +159,7 @@ def broken_revision(case: Case) -> Iterator[Finding]:
 
 @situation("DaemonSet")
 def no_node_matches(case: Case) -> Iterator[Finding]:
-    """Its pods belong on no node: nodeSelector, affinity or taints."""
+    """The pods of the DaemonSet belong on no node: nodeSelector, affinity or taints."""
     if case.status.get("desiredNumberScheduled", 0) or not case.status.get("observedGeneration"):
         return
     nodes = list(case.snapshot.objects("Node"))

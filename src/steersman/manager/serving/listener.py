@@ -42,7 +42,7 @@ _CACHE = ("Cache-Control", "no-cache, private")
 _GZIP_THRESHOLD = 16 * 1024
 """Bytes of a response beyond which it is compressed where the client accepts gzip."""
 LIMITS = Limits(connections=500, buffered=16 * 1024 * 1024)
-"""Of metrics, health and debug endpoints, which few clients use."""
+"""Limits of the metrics, health and debug endpoints, which few clients use."""
 _MAX_BODY = 1024
 """Bytes of a request body that are read."""
 _GRACE = 1.0

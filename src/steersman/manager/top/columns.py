@@ -117,7 +117,7 @@ def fight_cells(row: FightRow) -> tuple[str, ...]:
 
 
 def notices(picture: Picture) -> Iterator[str]:
-    """What a reader must know before the tables make sense."""
+    """The notices above the tables, which say why there is little in them."""
     if not picture.recording:
         yield "the trace is off (STEERSMAN_TRACE=off): there are queues, but no rounds"
     if not picture.running:

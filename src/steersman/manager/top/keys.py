@@ -33,7 +33,7 @@ _KEY = re.compile(r"\x1b[\[O]([0-9;]*[A-Za-z~])|\x1b|[\s\S]")
 
 
 class View(msgspec.Struct, frozen=True):
-    """What a user has chosen to see."""
+    """The choices of a user: the order, the filter, the controller, whether the picture stands still."""
 
     sort: str = "rate"
     filter: str = ""

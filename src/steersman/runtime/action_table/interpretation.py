@@ -51,7 +51,7 @@ class NoDirectories:
 
 
 class Environment:
-    """What the actions of one controller are performed with."""
+    """The means to perform the actions of one controller: its API, recorder, clock and so on."""
 
     __slots__ = (
         "api",

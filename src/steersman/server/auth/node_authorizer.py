@@ -27,7 +27,7 @@ class NodeAuthorizer:
     def __init__(self, graph: NodeGraph, rules: tuple[PolicyRule, ...]) -> None:
         self._graph = graph
         self._rules = rules
-        """What every node may do, where it is not subdivided by node."""
+        """The rules of all nodes, for requests that do not depend on the node."""
 
     def authorize(self, attributes: Attributes) -> Decision:
         """Whether a node may make a request."""

@@ -35,7 +35,7 @@ class NodeGraph:
         self._pods: dict[str, dict[str, dict[str, Pod]]] | None = None
         """Pods by node, namespace and name; None before the first question."""
         self._references: BoundedCache[int, tuple[PodSpec, frozenset[tuple[str, str]]]] = BoundedCache(4096)
-        """What pod specs refer to, by the identity of the spec."""
+        """The objects that pod specs refer to, by the identity of the spec."""
 
     def is_related(self, node: str, resource: str, namespace: str, name: str) -> bool:
         """Whether an object is bound to a node, or used by a pod or volume that is."""

@@ -76,7 +76,7 @@ class YamlProcess:
 
 
 def serve() -> None:
-    """What the process itself does: answers each document on its standard input, until that ends."""
+    """The main loop of the process: answers each document on its standard input, until that ends."""
     # Those who wait for small requests go first.
     os.nice(5)
     while (raw := _receive(sys.stdin.buffer)) is not None:

@@ -43,7 +43,7 @@ _KEPT = 10_000
 
 
 class Converted(NamedTuple):
-    """What a webhook may change of an object."""
+    """The parts of an object that a webhook may change."""
 
     content: Mapping[str, Any]
     labels: Mapping[str, str]

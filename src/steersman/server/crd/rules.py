@@ -156,7 +156,7 @@ class Evaluation:
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
         self.budget = BUDGET
-        """What is left; negative if no further rules are evaluated."""
+        """The cost that is left; negative if no further rules are evaluated."""
         self.errors = FieldErrors()
         self.warnings: list[str] = []
 

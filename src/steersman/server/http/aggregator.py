@@ -88,7 +88,7 @@ class Remote(NamedTuple):
 
 
 class Documents(msgspec.Struct):
-    """What a server tells of a group version."""
+    """The documents of a server about one group version."""
 
     discovery: Mapping[str, Any] | None = None
     """The APIVersionDiscovery; None while it could not be read."""

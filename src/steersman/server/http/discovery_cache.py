@@ -33,7 +33,7 @@ DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class RemoteDocuments(Protocol):
-    """What aggregated servers tell of themselves."""
+    """The discovery documents of aggregated servers."""
 
     def versions(self) -> Sequence[RemoteVersion]:
         """Their group versions."""

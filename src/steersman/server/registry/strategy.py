@@ -20,7 +20,7 @@ from steersman.server.defaulting import Default, no_defaults
 from steersman.server.validation import METADATA_ONLY, AnyRules
 
 DefaultPropagation: TypeAlias = Literal["delete", "orphan", "unsupported"]
-"""What happens to dependents if a deletion has no propagationPolicy."""
+"""The propagation of a deletion to dependents where the request has no propagationPolicy."""
 
 
 class WriteContext(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a fault is: a frozen value with a textual form, and its behaviour once it is active in a world.
+"""The base of faults: a frozen value with a textual form, and its behaviour once it is active in a world.
 
 A `FaultInjector` activates faults. It numbers the requests of a manager across its restarts, and calls each active fault before
 and after every request.
@@ -200,7 +200,7 @@ CHECKS: Mapping[str, Callable[[str, Any], str]] = {
     "verb": _verb,
     "kind": _kind,
 }
-"""What the arguments of faults may be, by name: the same name means the same in all of them."""
+"""The checks of the arguments of faults, by name: the same name means the same in all of them."""
 
 
 def _word(value: object) -> str:

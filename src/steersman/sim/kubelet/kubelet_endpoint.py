@@ -174,7 +174,7 @@ class KubeletEndpoint:
     # -- a kubelet's own pages ----------------------------------------------------------------
 
     def answer(self, node: v1.Node, path: str) -> KubeletAnswer:
-        """What the kubelet of a node answers to a GET request."""
+        """The answer of a node's kubelet to a GET request."""
         name = node.metadata.name
         if self._kubelets.is_down(name):
             raise self._unreachable(name)

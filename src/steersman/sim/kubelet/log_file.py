@@ -47,7 +47,7 @@ async def follow_file(path: Path, options: LogOptions, ended: Callable[[], bool]
 
 
 async def _rest(file: BinaryIO, options: LogOptions, rest: bytes) -> AsyncIterator[bytes]:
-    """What is left of a file, in whole lines where these are not very long."""
+    """The rest of a file, in whole lines where these are not very long."""
     changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
     if options.since is not None and changed < options.since:
         return

@@ -78,7 +78,7 @@ class PodRun(NamedTuple):
     ephemeral_names: tuple[str, ...] = ()
     """Their names: ephemeral containers are added while a pod runs, at any place of the list."""
     ips: tuple[str, ...] = ()
-    """One of each IP family of its node, the primary one first."""
+    """The addresses of the pod: one of each IP family of its node, the primary one first."""
     mounted: float = -math.inf
     """When its volumes were mounted: before it was accepted where it has none, and never while it waits for some."""
     stop_requested: float | None = None

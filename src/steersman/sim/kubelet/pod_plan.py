@@ -75,7 +75,7 @@ class PodPlan(NamedTuple):
     host_network: bool
     gates: tuple[str, ...]
     volumes: tuple[VolumeSource, ...] = ()
-    """What its volumes are made from."""
+    """The sources of the pod's volumes."""
     configured: bool = False
     """Whether the environment of a container is made from ConfigMaps or Secrets."""
     ephemeral_names: tuple[str, ...] = ()

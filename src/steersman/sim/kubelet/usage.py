@@ -1,4 +1,4 @@
-"""What simulated pods and nodes use, and the documents of metrics.k8s.io that say so. Pure functions.
+"""The usage of simulated pods and nodes, and the documents of metrics.k8s.io that tell it. Pure functions.
 
 A container uses what the pod's annotations say, else half of what it requests, else next to nothing. The same pod always uses the
 same. The annotations, all with the prefix ``sim.steersman.dev/``, are about all containers together, or about one (``cpu.main``):

@@ -106,7 +106,7 @@ class DynamicResources:
         """Allocations that the cache does not show yet, by the uid of their claim."""
         self._reserved: dict[Key, _Reservation] = {}
         self._refused: dict[Key, PodClaims] = {}
-        """What the last attempt found out about pods that do not fit."""
+        """The claims of pods that do not fit, as the last attempt found them."""
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Start to watch; returns when the caches are synced."""

@@ -29,9 +29,9 @@ DeviceFilter: TypeAlias = Callable[[NodeInfo], tuple[str, ...]]
 UNHELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_FOUND = "not found"
-"""What 1.36 says in place of preemption when a check before that of ResourceClaims has rejected a pod: there is no result of theirs."""
+"""The text of 1.36 in place of preemption when a check before that of ResourceClaims has rejected a pod: there is no result of theirs."""
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
-"""What upstream says of a pod without ResourceClaims that does not fit."""
+"""The text of upstream for a pod without ResourceClaims that does not fit."""
 
 
 class Scheduled(msgspec.Struct, frozen=True):

@@ -302,7 +302,7 @@ def _validate(format_: Any, text: Any) -> Optional:
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What an authorizer said."""
+    """The answer of an authorizer to a check."""
 
     allowed: bool
     reason: str = ""

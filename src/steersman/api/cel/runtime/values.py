@@ -26,7 +26,7 @@ class EvaluationError(Exception):
     """An expression has no value. The message is cel-go's."""
 
     cost: int = 0
-    """What the evaluation has cost until then."""
+    """The cost of the evaluation up to the error."""
 
 
 class NoOverload(EvaluationError):

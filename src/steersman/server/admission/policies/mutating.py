@@ -95,7 +95,7 @@ class Invocation(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it apart when it is evaluated a second time."""
+        """The key that finds it again in the second round: the names of policy, binding and parameter."""
         meta = (self.param or {}).get("metadata") or {}
         param = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
         return self.policy.metadata.name, self.binding.metadata.name, param

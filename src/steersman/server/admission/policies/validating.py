@@ -82,7 +82,7 @@ class Denials:
         binding: ValidatingAdmissionPolicyBinding,
         decisions: Decisions,
     ) -> None:
-        """What a policy has decided: denied, a warning, or an audit annotation, as the binding says."""
+        """Adds the decisions of a policy as a denial, a warning or an audit annotation, as the binding says."""
         name = binding.metadata.name
         for denial in decisions.denials:
             for action in ("Deny",) if denial.always else binding.spec.validationActions:
@@ -148,7 +148,7 @@ class Denial(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """What a policy makes of a request."""
+    """The decisions of a policy about a request: denials and audit annotations."""
 
     denials: list[Denial]
     annotations: dict[str, Any]

@@ -162,7 +162,7 @@ class DatabaseReader:
         return marks
 
     def blobs(self) -> dict[str, bytes]:
-        """What `steersman.server.storage.durable.data_dir.DataDir.keep` was given."""
+        """The bytes that `steersman.server.storage.durable.data_dir.DataDir.keep` was given, by key."""
         blobs: dict[str, bytes] = {}
         for key, value, checked in self._rows("SELECT key, value, checksum FROM blobs"):
             if crc32(value, crc32(key.encode())) != checked:
