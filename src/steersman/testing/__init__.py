@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steersman.runtime.python_gc import without_collector
-
 if TYPE_CHECKING:
     from steersman.testing.cluster import (
         Client,
@@ -26,6 +24,8 @@ __all__ = ["Client", "Cluster", "ClusterOptions", "Entry", "Manager", "Node", "U
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
+        from steersman.runtime.python_gc import without_collector
+
         with without_collector():
             from steersman.testing import cluster
 
