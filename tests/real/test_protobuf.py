@@ -120,7 +120,9 @@ async def test_the_bytes_of_every_object_are_those_of_a_real_server(plane: RealP
             if "list" not in row.verbs or row.kind == "ComponentStatus":
                 continue
             api = f"/apis/{row.group}/{row.version}" if row.group else f"/api/{row.version}"
-            path, type_ = f"{api}/{row.plural}", load(row.group, row.version, row.kind).type
+            # Other tests of the plane may have written the data of a ControllerRevision with blanks, which protobuf keeps and JSON does not.
+            scope = f"/namespaces/{namespace}" if row.kind == "ControllerRevision" else ""
+            path, type_ = f"{api}{scope}/{row.plural}", load(row.group, row.version, row.kind).type
             document, body, partial = await unchanged(session, path)
             metadata = to_struct(ListMeta, document["metadata"])
             objects = [to_struct(type_, item) for item in document["items"]]
