@@ -27,6 +27,9 @@ from steersman.manager.control_plane import run_control_plane
 from steersman.manager.flags import UsageError
 from steersman.manager.up import read, warnings
 from steersman.server.local import LocalApi
+from steersman.sim import nodes
+from steersman.sim.kubelet.node import is_ready
+from steersman.testing import Cluster
 from tests.harness.follow import until
 
 
@@ -411,3 +414,26 @@ def test_commands_for_clients_on_other_machines_are_warned_of(flags: list[str], 
     found = list(warnings(read(flags)))
     assert len(found) == warned
     assert all("lets users on other machines run commands" in warning for warning in found)
+
+
+def test_a_real_node_of_a_snapshot_fails_and_recovers_on_request(tmp_path: Path) -> None:
+    file, said = tmp_path / "one.snapshot", list[str]()
+    with Cluster(seed=1) as cluster:
+        spec = {"providerID": "aws:///eu-1a/i-1"}
+        cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real"}, "spec": spec})
+        assert cli.main(["snapshot", "save", str(file), f"--kubeconfig={cluster.kubeconfig}"]) == 0
+
+    async def operate() -> None:
+        options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}", f"--from={file}"])
+        async with (
+            asyncio.timeout(60),
+            run_control_plane(options, RealClock()) as running,
+            HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api,
+        ):
+            await nodes.fail(api, "real", said.append)
+            rows = {each.name: each.simulated for each in await nodes.list_nodes(api)}
+            assert rows["real"] == "failed"
+            await nodes.recover(api, "real", said.append)
+            await until(api, nodes.NODES, "", "real", is_ready)
+
+    asyncio.run(operate())

@@ -149,3 +149,28 @@ def test_words_that_are_no_assumption_are_one_clear_error(word: str, message: st
 def test_loads_that_cannot_be_read_are_one_clear_error(content: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_loads(content)
+
+
+@pytest.mark.parametrize("count", ["2147483648", "99999999999", "9" * 5000])
+def test_replicas_that_are_no_int32_are_refused_before_pods_are_made_of_them(count: str) -> None:
+    with pytest.raises(ChangeError, match="is no KIND/NAME=REPLICAS"):
+        read_steps(scales=[f"deploy/web={count}"])
+    assert read_steps(scales=["deploy/web=2147483647"]) == (Scale("deploy", "web", 2147483647),)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("apiVersion: v1\nkind: List\nitems: 5\n", "not int"),
+        ("apiVersion: v1\nkind: [a]\nmetadata: {name: g}\n", "no apiVersion or no kind"),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\ndata: {b: 2024-13-45}\n",
+            "f.yaml: no YAML: month",
+        ),
+        ("a: b: hunter2\n", "f.yaml: no YAML: mapping values are not allowed .* in line 1, column 5$"),
+    ],
+)
+def test_what_is_no_manifest_is_one_error_that_repeats_nothing_of_it(text: str, problem: str) -> None:
+    with pytest.raises(ChangeError, match=problem) as caught:
+        parse_documents(text, "f.yaml")
+    assert "hunter2" not in str(caught.value)

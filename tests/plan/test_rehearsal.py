@@ -21,6 +21,7 @@ from steersman.snapshot.model import LoadedSnapshot
 from steersman.snapshot.read_cluster import read_cluster
 from steersman.snapshot.redaction import LAST_APPLIED, Redactor
 from steersman.testing import Cluster
+from tests.harness.widgets import DEFINITION, WIDGET
 
 
 def deployment(name: str = "web", replicas: int = 3, image: str = "web:v1", **pod: Any) -> dict[str, Any]:
@@ -194,32 +195,10 @@ def test_capacity_that_is_missing_is_summed_up() -> None:
 
 
 def test_a_custom_resource_definition_goes_with_its_objects() -> None:
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {
-                        "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                    },
-                }
-            ],
-        },
-    }
-    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": {"a": 1}}
-
     def prepare(cluster: Cluster) -> None:
-        cluster.apply(definition)
-        cluster.apply(widget)
-        cluster.apply({**widget, "metadata": {"name": "held", "finalizers": ["example.com/hold"]}})
+        cluster.apply(DEFINITION)
+        cluster.apply(WIDGET)
+        cluster.apply({**WIDGET, "metadata": {"name": "held", "finalizers": ["example.com/hold"]}})
 
     loaded = copy_of(prepare)
     report = plan(loaded, Delete("crd", "widgets.example.com"))
@@ -228,7 +207,7 @@ def test_a_custom_resource_definition_goes_with_its_objects() -> None:
     assert report.exit_code == 2
     assert any("example.com/hold" in " ".join(each.causes) for each in report.not_converged)
     empty = copy_of(lambda cluster: None)
-    both = plan(empty, Apply(widget), Apply(definition))
+    both = plan(empty, Apply(WIDGET), Apply(DEFINITION))
     assert both.converged, (both.refusals, both.not_converged)
     assert verbs(both, "Widget") == ["create"]
 
@@ -558,3 +537,82 @@ def test_text_and_markdown_tell_the_change_and_the_verdict() -> None:
     assert "Converges within" in page
     assert "| replicaset-controller | creates" in markdown(report)
     assert report.document()["converged"] is True
+
+
+def config(kind: str = "ConfigMap", **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "c", "namespace": "default"}, **fields}
+
+
+def test_a_value_of_a_secret_is_not_in_the_words_that_refuse_it() -> None:
+    report = plan(
+        copy_of(web), Apply(config("Secret", data={"a": 12345678, "b": {"c": "hunter2"}})), minutes=1
+    )
+    assert report.exit_code == 2
+    told = text(report) + markdown(report) + json.dumps(report.document(), default=str)
+    assert "12345678" not in told
+    assert "hunter2" not in told
+
+
+def test_a_label_that_the_change_sets_is_told_and_unknown_data_are_said_to_be_so() -> None:
+    labelled = deployment()
+    labelled["metadata"]["labels"] = {"team": "shop"}
+    report = plan(copy_of(web), Apply(labelled), minutes=1)
+    assert "you change Deployment default/web" in text(report)
+    assert "team" in text(report)
+    assert "causes nothing" not in text(report)
+    loaded = copy_of(lambda cluster: cluster.apply(config(data={"a": "b"})))
+    assert "read as hashes: ConfigMap c" in text(plan(loaded, Apply(config(data={"a": "b"})), minutes=1))
+
+
+def test_objects_of_a_definition_that_is_refused_are_refused_with_it() -> None:
+    broken = {**DEFINITION, "metadata": {"name": "other.example.com"}}
+    report = plan(copy_of(web), Apply(WIDGET), Apply(broken), minutes=1)
+    assert report.exit_code == 2
+    assert [each.action for each in report.refusals] == [
+        "apply CustomResourceDefinition other.example.com",
+        "apply Widget one",
+    ]
+    odd = {**DEFINITION, "spec": {"names": [1], "group": "example.com"}}
+    assert plan(copy_of(web), Apply(odd), minutes=1).exit_code == 2
+
+
+def quota(pods: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": "default"},
+        "spec": {"hard": {"pods": str(pods)}},
+    }
+
+
+def test_a_pod_that_a_quota_lets_in_later_converges() -> None:
+    def prepare(cluster: Cluster) -> None:
+        web(cluster)
+        cluster.settle()
+        cluster.apply(quota(3))
+
+    rolled = deployment(image="web:v2")
+    rolled["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
+    report = plan(copy_of(prepare), Apply(rolled))
+    assert report.refusals
+    assert report.converged, (report.refusals, report.not_converged)
+    assert "accepted later" in text(report)
+
+
+def test_what_is_refused_without_the_change_too_is_not_held_against_it() -> None:
+    def prepare(cluster: Cluster) -> None:
+        cluster.apply(quota(2))
+        cluster.settle()
+        web(cluster)
+
+    report = plan(copy_of(prepare), Apply(config(data={"a": "b"})))
+    assert all(each.anyway for each in report.refusals)
+    assert report.converged, (report.refusals, report.not_converged)
+
+
+def test_an_object_of_a_kind_that_could_not_be_read_is_not_said_to_be_missing() -> None:
+    loaded = copy_of(web)._replace(unread={"statefulsets.apps": "no right to list them", "nodes": "no right"})
+    with pytest.raises(ChangeError, match=r"statefulsets\.apps could not be read: no right to list them"):
+        plan(loaded, Scale("sts", "db", 3))
+    with pytest.raises(ChangeError, match="nodes could not be read"):
+        plan(loaded, Drain("node-1"))

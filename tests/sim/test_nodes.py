@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from steersman.api.errors import BadRequest, Conflict, ServiceUnavailable
+from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
+from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import PODS
 from steersman.api.scheme import Kind
 from steersman.client.api import Page
 from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet.behaviour import NEVER_READY
+from steersman.sim.kubelet.node import Shape, is_simulated, node, taken_over
 from steersman.sim.nodes import Nodes
-from steersman.sim.world import World
+from steersman.sim.world import START, World
 
 NODES = load("", "v1", "Node")
 
@@ -277,3 +280,10 @@ def test_nodes_are_registered(world: World) -> None:
 def test_there_must_be_a_node(world: World) -> None:
     with pytest.raises(ValueError, match="at least one node"):
         Nodes(world.api(), world, ())
+
+
+def test_a_node_of_a_snapshot_is_simulated_once_it_is_taken_over() -> None:
+    real = v1.Node(metadata=ObjectMeta(name="a"), spec=v1.NodeSpec(providerID="aws:///eu-1a/i-1"))
+    assert not is_simulated(real)
+    assert is_simulated(taken_over(real))
+    assert is_simulated(node("b", 1, Shape(), START))

@@ -15,12 +15,14 @@ from steersman.api.errors import Expired, Forbidden
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
 from steersman.server.storage.durable.errors import DataDirError
-from steersman.snapshot.file import FORMAT, NAME, FileWriter, read_header
+from steersman.server.storage.durable.snapshot_header import CLUSTER, FORMAT, open_header
+from steersman.snapshot.file import FileWriter
 from steersman.snapshot.loading import load_file
 from steersman.snapshot.model import Header
 from steersman.snapshot.read_cluster import Progress, read_cluster
 from steersman.snapshot.redaction import LAST_APPLIED, Redactor
 from steersman.testing import Cluster
+from tests.harness.widgets import DEFINITION, WIDGET
 
 WEB = """
 apiVersion: apps/v1
@@ -47,21 +49,6 @@ metadata: {name: settings}
 data: {word: hunter2, mode: "on"}
 binaryData: {raw: AAEC}
 """
-WIDGETS = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets, singular: widget}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-"""
-WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": {"big": 7}}
 
 
 def save(
@@ -95,7 +82,7 @@ def busy() -> Cluster:
     cluster = Cluster(seed=3)
     cluster.apply(WEB)
     cluster.apply(DATA)
-    cluster.apply(WIDGETS)
+    cluster.apply(DEFINITION)
     cluster.apply(WIDGET)
     cluster.settle()
     return cluster
@@ -249,10 +236,10 @@ def test_kinds_that_this_program_does_not_know_survive(tmp_path: Path) -> None:
         (lambda raw: b"", "not a steersman snapshot"),
         (lambda raw: b'{"name":"steersman-snapshot","format":1}\n', "steersman snapshot restore"),
         (
-            lambda raw: f'{{"name":"{NAME}","format":{FORMAT + 1},"kinds":7}}\n'.encode(),
+            lambda raw: f'{{"name":"{CLUSTER}","format":{FORMAT + 1},"kinds":7}}\n'.encode(),
             "use the newer steersman that made it",
         ),
-        (lambda raw: f'{{"name":"{NAME}","format":1,"kinds":7}}\n'.encode(), "the header of the snapshot"),
+        (lambda raw: f'{{"name":"{CLUSTER}","format":1,"kinds":7}}\n'.encode(), "the header of the snapshot"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_clear_error(
@@ -282,7 +269,7 @@ def test_the_header_says_what_the_file_holds(busy: Cluster, tmp_path: Path) -> N
     file = tmp_path / "one.snapshot"
     told: list[Progress] = []
     save(busy, file, progress=told.append)
-    header = read_header(file)
+    header = open_header(file, CLUSTER, Header)
     pods = next(kind for kind in header.kinds if kind.id == "pods")
     assert pods.objects == 3
     assert pods.resourceVersion.isdecimal()
@@ -293,3 +280,13 @@ def test_the_header_says_what_the_file_holds(busy: Cluster, tmp_path: Path) -> N
     assert [each.objects for each in told] == sorted(each.objects for each in told)
     assert file.stat().st_mode & 0o077 == 0
     busy.close()
+
+
+@pytest.mark.parametrize("kept", [60, 3000])
+def test_a_snapshot_that_is_cut_off_in_its_header_is_damaged_and_not_foreign(
+    tmp_path: Path, kept: int
+) -> None:
+    file = tmp_path / "cut"
+    file.write_bytes((b'{"name":"%s","format":1,"tool":"%s' % (CLUSTER.encode(), b"x" * 5000))[:kept])
+    with pytest.raises(DataDirError, match="damaged or cut off"):
+        load_file(file)

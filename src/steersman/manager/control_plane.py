@@ -55,6 +55,7 @@ from steersman.sim import metrics
 from steersman.sim.dynamicresources import DRIVER, Devices
 from steersman.sim.kubelet import Kubelets, KubeletSettings, pod_addresses
 from steersman.sim.kubelet.kubelet_endpoint import KubeletEndpoint
+from steersman.sim.kubelet.node import taken_over
 from steersman.sim.scaled_clock import ScaledLoop
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.storage import SimulatedStorage
@@ -437,6 +438,9 @@ def _server(
 ) -> tuple[Server, Bootstrap, Durable | None, str]:
     """The API server, its keys, a wait until its writes are on disk, and the manager's name in its Lease."""
     if options.snapshot is not None:
+        machines = options.snapshot.store.table("nodes")
+        # By their providerIDs they are real machines, but here no node is: `steersman node` may fail any of them.
+        machines.load({each.metadata.name: taken_over(each) for each in options.snapshot.nodes})
         server = Server(clock, store=options.snapshot.store)
         server.renew(server.registry.find("", "v1", "events"))
         return server, Bootstrap.generate(clock.now), None, identity(clock)

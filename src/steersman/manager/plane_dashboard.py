@@ -48,9 +48,10 @@ class ControlPlane:
 
     async def act_on_node(self, api: Api, name: str, action: str) -> None:
         """Fail or recover a node, as ``steersman node fail`` and ``recover`` do."""
-        from steersman.sim.nodes import NODES, fail, recover, simulated
+        from steersman.sim.kubelet.node import is_simulated
+        from steersman.sim.nodes import NODES, fail, recover
 
-        if not simulated(await api.get(NODES, "", name)):
+        if not is_simulated(await api.get(NODES, "", name)):
             raise Conflict(
                 f"{name} is not a simulated node: it cannot fail or recover on request", reason="Conflict"
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -32,9 +33,17 @@ class ChangeMaker:
     """Checks the steps of a change against a cluster, and makes them."""
 
     def __init__(
-        self, cluster: Cluster, steps: Iterable[Step], namespace: str, *, force: bool = False
+        self,
+        cluster: Cluster,
+        steps: Iterable[Step],
+        namespace: str,
+        *,
+        force: bool = False,
+        unread: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """``namespace`` is that of objects which name none; ``force`` also evicts pods without a controller."""
+        """``namespace`` is that of objects which name none; ``force`` also evicts pods without a controller; ``unread`` are
+        resources whose objects are not known, with the reason."""
+        self._unread = unread
         self._cluster = cluster
         self._steps = tuple(steps)
         self._namespace = namespace
@@ -105,7 +114,13 @@ class ChangeMaker:
                 self._make(step, recording)
             except ApiError as error:
                 key, kind = self._about(step)
-                recording.refused.append(Refused(self._cluster.now, str(step), key, kind, error))
+                told = without_data(step.document, error) if isinstance(step, Apply) else error
+                recording.refused.append(Refused(self._cluster.now, str(step), key, kind, told))
+            except ChangeError as error:
+                # Steps were checked before: an earlier step has taken away what this one needs, or was refused.
+                recording.refused.append(
+                    Refused(self._cluster.now, str(step), None, "", ApiError(str(error)))
+                )
 
     def _make(self, step: Step, recording: Recording) -> None:
         cluster = self._cluster
@@ -176,6 +191,9 @@ class ChangeMaker:
         try:
             return self._cluster.get(kind, name, namespace)
         except NotFound:
+            why = self._unread.get(kind.resource)
+            if why:
+                raise ChangeError(f"{kind.name} {name!r}: {kind.resource} could not be read: {why}") from None
             names = [_name(each) for each in self._cluster.list(kind, namespace or None)]
             shown = f"there are: {', '.join(names[:10])}" if names else "there are none"
             raise ChangeError(
@@ -184,6 +202,8 @@ class ChangeMaker:
 
     def _node(self, name: str) -> None:
         names = self._cluster.plan.nodes
+        if "nodes" in self._unread:
+            raise ChangeError(f"node {name!r}: nodes could not be read: {self._unread['nodes']}")
         if name not in names:
             raise ChangeError(f"the cluster has no node {name!r}; {hint(name, names, 'it has no nodes')}")
 
@@ -247,7 +267,32 @@ def _defines(document: Mapping[str, Any]) -> tuple[str, str]:
     spec = document.get("spec") or {}
     if document.get("kind") != "CustomResourceDefinition" or not isinstance(spec, Mapping):
         return "", ""
-    return str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))
+    names = spec.get("names")
+    return str(spec.get("group", "")), str(names.get("kind", "")) if isinstance(names, Mapping) else ""
+
+
+def without_data(document: Mapping[str, Any], error: ApiError) -> ApiError:
+    """The error about a Secret or a ConfigMap without values of its data: servers repeat those that have the wrong type."""
+    if document.get("kind") not in ("Secret", "ConfigMap"):
+        return error
+    message = error.message
+    values = [each for field in ("data", "stringData", "binaryData") for each in _values(document.get(field))]
+    for value in sorted(values, key=len, reverse=True):
+        for written in (value, msgspec.json.encode(value).decode()[1:-1]):
+            message = message.replace(written, "…")
+    return error if message == error.message else type(error)(message, reason=error.reason)
+
+
+def _values(content: object) -> Iterator[str]:
+    """All values in a part of a document, as text."""
+    if isinstance(content, Mapping):
+        for each in content.values():
+            yield from _values(each)
+    elif isinstance(content, list | tuple):
+        for each in content:
+            yield from _values(each)
+    elif content is not None and str(content):
+        yield str(content)
 
 
 def _template_of(obj: Any) -> Any:

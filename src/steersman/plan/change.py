@@ -11,6 +11,8 @@ import yaml
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
+MAX_REPLICAS = (1 << 31) - 1
+"""Replicas are an int32."""
 
 
 class ChangeError(Exception):
@@ -99,7 +101,7 @@ def read_steps(
     steps += [Delete(*_subject(word, "--delete")) for word in deletes]
     for word in scales:
         target, _, count = word.partition("=")
-        if not count.isdecimal():
+        if not count.isdecimal() or len(count) > len(str(MAX_REPLICAS)) or int(count) > MAX_REPLICAS:
             raise ChangeError(f"--scale: {word!r} is no KIND/NAME=REPLICAS, such as deploy/web=10")
         steps.append(Scale(*_subject(target, "--scale"), int(count)))
     for word in images:
@@ -171,8 +173,8 @@ def parse_documents(text: str, origin: str) -> list[Mapping[str, Any]]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         found = [each for each in yaml.load_all(text, loader) if each is not None]
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ChangeError(f"{origin}: no YAML: {' '.join(str(error).split())}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ChangeError(f"{origin}: no YAML: {_problem(error)}") from None
     documents = list(_unfolded(found))
     for document in documents:
         if not isinstance(document, Mapping):
@@ -180,7 +182,7 @@ def parse_documents(text: str, origin: str) -> list[Mapping[str, Any]]:
                 f"{origin}: a manifest is a map with apiVersion and kind, not {type(document).__name__}"
             )
         meta = document.get("metadata")
-        if not document.get("apiVersion") or not document.get("kind"):
+        if not all(isinstance(document.get(each), str) and document[each] for each in ("apiVersion", "kind")):
             raise ChangeError(f"{origin}: a manifest has no apiVersion or no kind")
         if not isinstance(meta, Mapping) or not (meta.get("name") or meta.get("generateName")):
             raise ChangeError(f"{origin}: {document['kind']} has no metadata.name")
@@ -189,9 +191,19 @@ def parse_documents(text: str, origin: str) -> list[Mapping[str, Any]]:
     return documents
 
 
+def _problem(error: Exception) -> str:
+    """The fault of a text, and its place. No piece of the text itself, which may be that of a Secret."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(str(error).split())
+    mark = error.problem_mark
+    where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+    return f"{error.problem or error.context}{where}"
+
+
 def _unfolded(found: Iterable[Any]) -> Iterable[Any]:
     for each in found:
         if isinstance(each, Mapping) and str(each.get("kind", "")).endswith("List") and "items" in each:
-            yield from _unfolded(each["items"] or ())
+            items = each["items"] or ()
+            yield from _unfolded(items if isinstance(items, list | tuple) else (items,))
         else:
             yield each

@@ -76,6 +76,13 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
     count: int = 1
     resolved: bool = False
     """Whether the same request was accepted later."""
+    anyway: bool = False
+    """Whether it is refused without the change, too."""
+
+    @property
+    def open(self) -> bool:
+        """Whether the change causes it, and it stays."""
+        return not self.resolved and not self.anyway
 
 
 class NotConverged(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -128,7 +135,7 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def converged(self) -> bool:
         """Whether nothing is refused for good and everything that the change touches ends as it should be."""
-        return not self.not_converged and not any(not each.resolved for each in self.refusals)
+        return not self.not_converged and not any(each.open for each in self.refusals)
 
     @property
     def exit_code(self) -> int:

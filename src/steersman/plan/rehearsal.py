@@ -15,7 +15,7 @@ from typing import Any
 
 from steersman.plan.apply import ChangeMaker
 from steersman.plan.assumptions import Assumptions
-from steersman.plan.change import Drain, Fail, Step, in_order
+from steersman.plan.change import Apply, Drain, Fail, Step, in_order
 from steersman.plan.load import assumed_loads, measure
 from steersman.plan.model import ObjectRef, Report
 from steersman.plan.outcome import Outcome, missing_capacity
@@ -66,7 +66,7 @@ class Rehearsal:
         self._progress = progress
         self._webhooks = AbsentWebhooks()
         self._cluster = self._build(seed)
-        self._change = ChangeMaker(self._cluster, self._steps, namespace, force=force)
+        self._change = ChangeMaker(self._cluster, self._steps, namespace, force=force, unread=loaded.unread)
 
     @property
     def cluster(self) -> Cluster:
@@ -169,7 +169,7 @@ class Rehearsal:
             timeline,
             happens,
             cluster_events(caused, recording.begin),
-            refusals(recording, recording.accepted),
+            refusals(recording, recording.accepted, beside),
             tuple(new),
             tuple(
                 made
@@ -180,6 +180,13 @@ class Rehearsal:
             self._assumptions.described(),
             tuple(self._unknown(caused)),
         )
+
+    def _is_hashed(self, document: Mapping[str, Any]) -> bool:
+        """Whether a document is that of a Secret or ConfigMap that the cluster has."""
+        table = {"Secret": "secrets", "ConfigMap": "configmaps"}.get(document["kind"])
+        meta = document["metadata"]
+        key = f"{meta.get('namespace') or self._namespace}/{meta.get('name', '')}"
+        return table is not None and self._loaded.store.table(table).get(key) is not None
 
     def _unknown(self, caused: Iterable[Write]) -> Iterable[str]:
         loaded, store = self._loaded, self._loaded.store
@@ -198,6 +205,13 @@ class Rehearsal:
         }
         if others:
             yield f"other schedulers, whose pods stay unscheduled here: {', '.join(sorted(others))}"
+        hashed = [
+            f"{step.document['kind']} {step.document['metadata'].get('name', '')}"
+            for step in self._steps
+            if isinstance(step, Apply) and self._is_hashed(step.document)
+        ]
+        if loaded.redacted and hashed:
+            yield f"whether their data change, since the cluster's are read as hashes: {', '.join(hashed)}"
         if self._flags is None:
             yield "the flags of the cluster's manager: here they are kube-controller-manager's defaults"
         yield "other profiles and plugins of the scheduler, and controllers other than kube-controller-manager's"

@@ -61,7 +61,7 @@ def is_told(entry: Entry) -> bool:
         return False
     if entry.verb != "change":
         return True
-    if entry.aspect == "spec":
+    if entry.aspect == "spec" or (entry.actor == "you" and entry.aspect == "metadata"):
         return bool(entry.fields)
     return bool(milestone(entry))
 
@@ -115,7 +115,7 @@ def _text(report: Report, paint: Paint) -> Iterator[str]:
         if quiet:
             yield paint(f"  and {_count(quiet, 'write')} of status and bookkeeping (-o json)", DIM)
     else:
-        yield paint("The change causes nothing: no control loop would write.", YELLOW)
+        yield paint(_nothing(report), YELLOW)
     if report.refusals:
         yield ""
         yield paint("Refused:", BOLD)
@@ -140,6 +140,13 @@ def _text(report: Report, paint: Paint) -> Iterator[str]:
         yield paint("Warning events:", BOLD)
         yield from (f"  {_event(each)}" for each in _short_events(warnings))
     yield from _rest(report, paint)
+
+
+def _nothing(report: Report) -> str:
+    """The sentence for a change without an entry that is worth a line."""
+    if report.timeline:
+        return f"The change causes {_count(len(report.timeline), 'write')} of status and bookkeeping alone (-o json)."
+    return "The change causes nothing: no control loop would write."
 
 
 def _rest(report: Report, paint: Paint) -> Iterator[str]:
@@ -169,7 +176,7 @@ def _verdict(report: Report, paint: Paint) -> str:
     if report.converged:
         last = _last(report)
         return paint(f"Converges within {span(last)}." if last else "Converges at once.", GREEN)
-    open_ = sum(not each.resolved for each in report.refusals)
+    open_ = sum(each.open for each in report.refusals)
     parts = []
     if open_:
         parts.append(f"{_count(open_, 'request')} refused")
@@ -231,11 +238,17 @@ def _names(line: Line) -> str:
 
 def _refusal(refusal: Refusal, paint: Paint) -> Iterator[str]:
     times = f" ({refusal.count} times)" if refusal.count > 1 else ""
-    later = ", accepted later" if refusal.resolved else ""
+    later = _later(refusal)
     about = f" of {refusal.object}" if refusal.object is not None else ""
-    colour = YELLOW if refusal.resolved else RED
+    colour = RED if refusal.open else YELLOW
     yield f"  {'+' + span(refusal.at) if refusal.at else '+0 s':>12}  {paint(refusal.by, colour)} refuses “{refusal.action}”{about} by {refusal.actor}{times}{later}"
     yield f"{'':>18}{refusal.message}"
+
+
+def _later(refusal: Refusal) -> str:
+    if refusal.resolved:
+        return ", accepted later"
+    return ", without the change, too" if refusal.anyway else ""
 
 
 def _stuck(stuck: NotConverged, paint: Paint) -> Iterator[str]:
@@ -283,8 +296,17 @@ def _markdown(report: Report) -> Iterator[str]:
             yield f"| {span(line.at) if line.at else '0 s'} | {line.first.actor} | {_cell(_what(line))} | {_cell(_because(line.first).removeprefix(', because '))} |"
         if len(told) > LINES:
             yield f"| | | … and {len(told) - LINES} more lines | |"
+    else:
+        yield ""
+        yield _nothing(report)
     for title, found in (
-        ("Refused", [f"**{each.by}** refuses {each.action}: {each.message}" for each in report.refusals]),
+        (
+            "Refused",
+            [
+                f"**{each.by}** refuses {each.action}: {each.message}{_later(each)}"
+                for each in report.refusals
+            ],
+        ),
         (
             "Never converges",
             [f"**{each.object}**: {'; '.join(each.causes) or each.summary}" for each in report.not_converged],

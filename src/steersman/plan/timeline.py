@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from steersman.api.generated import resources
 from steersman.api.scheme import Key
 from steersman.client.api import EventType
@@ -239,9 +241,16 @@ def refuser(text: str) -> str:
     return next((name for words, name in REFUSERS if words.lower() in lower), "the API server")
 
 
-def refusals(recording: Recording, resolved: Iterable[tuple[str, Key | None]] = ()) -> tuple[Refusal, ...]:
-    """The refused requests of the change and of the controllers, equal ones once. ``resolved`` were accepted later."""
+def refusals(
+    recording: Recording, resolved: Iterable[tuple[str, Key | None]] = (), baseline: Recording | None = None
+) -> tuple[Refusal, ...]:
+    """The refused requests of the change and of the controllers, equal ones once. ``resolved`` were accepted later.
+
+    Those that are refused in the ``baseline``, too, are not the change's.
+    """
     later = set(resolved)
+    known = set() if baseline is None else {_refused_key(*each) for each in _refused_steps(baseline.rounds)}
+    accepted = _accepted_after_all(recording.rounds)
     found: dict[tuple[str, str, str, str], Refusal] = {}
 
     def add(key: tuple[str, str, str, str], made: Refusal) -> None:
@@ -260,24 +269,45 @@ def refusals(recording: Recording, resolved: Iterable[tuple[str, Key | None]] = 
         )
     for numbered, action, outcome in _refused_steps(recording.rounds):
         at = round((numbered.round.started - recording.begin).total_seconds(), 3)
+        key = _refused_key(numbered, action, outcome)
         add(
-            (numbered.round.controller, str(numbered.round.key), refuser(outcome), action.partition(" ")[0]),
-            Refusal(at, numbered.round.controller, action, refuser(outcome), outcome),
+            key,
+            Refusal(
+                at,
+                numbered.round.controller,
+                action,
+                refuser(outcome),
+                outcome,
+                resolved=key in accepted,
+                anyway=key in known,
+            ),
         )
     return tuple(sorted(found.values(), key=lambda each: each.at))
 
 
 def _again(before: Refusal) -> Refusal:
-    return Refusal(
-        before.at,
-        before.actor,
-        before.action,
-        before.by,
-        before.message,
-        before.object,
-        before.count + 1,
-        before.resolved,
-    )
+    return replace(before, count=before.count + 1)
+
+
+def _refused_key(numbered: NumberedRound, action: str, outcome: str) -> tuple[str, str, str, str]:
+    round_ = numbered.round
+    return round_.controller, str(round_.key), refuser(outcome), action.partition(" ")[0]
+
+
+def _accepted_after_all(rounds: list[NumberedRound]) -> set[tuple[str, str, str, str]]:
+    """The refusals of control loops that ended: a later round did the same, and none of it was refused."""
+    refused = {_refused_key(*each): each[0].number for each in _refused_steps(rounds)}
+    done = {
+        (each.round.controller, str(each.round.key), step.action.partition(" ")[0]): each.number
+        for each in rounds
+        for step in each.round.steps
+        if step.writes and not step.outcome
+    }
+    return {
+        (controller, key, by, action)
+        for (controller, key, by, action), number in refused.items()
+        if done.get((controller, key, action), 0) > number
+    }
 
 
 def _refused_steps(rounds: list[NumberedRound]) -> Iterator[tuple[NumberedRound, str, str]]:

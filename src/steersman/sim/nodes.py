@@ -25,7 +25,7 @@ from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
 from steersman.sim.dynamicresources import UNHEALTHY
 from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
-from steersman.sim.kubelet.node import STATE, is_ready
+from steersman.sim.kubelet.node import STATE, is_ready, is_simulated
 from steersman.sim.scheduler import Scheduler
 
 NODES: Kind[v1.Node] = load("", "v1", "Node")
@@ -93,16 +93,11 @@ async def list_nodes(api: Api) -> tuple[NodeRow, ...]:
             node.metadata.name,
             ("Ready" if is_ready(node) else "NotReady")
             + (",SchedulingDisabled" if node.spec.unschedulable else ""),
-            (node.metadata.annotations.get(STATE) or "up") if simulated(node) else "no",
+            (node.metadata.annotations.get(STATE) or "up") if is_simulated(node) else "no",
             active[node.metadata.name],
         )
         for node in nodes
     )
-
-
-def simulated(node: v1.Node) -> bool:
-    """Whether the kubelet of a node is simulated, and so obeys the annotation."""
-    return node.spec.providerID.startswith("sim://")
 
 
 def _is_active(pod: v1.Pod) -> bool:
@@ -131,7 +126,7 @@ async def fail(api: Api, name: str, output: Output = print) -> None:
 async def recover(api: Api, name: str, output: Output = print) -> None:
     """Start the kubelet of a failed node again, and uncordon the node."""
     node = await find(api, name)
-    if simulated(node):
+    if is_simulated(node):
         await _annotate(api, node, None)
     if node.spec.unschedulable:
         await api.patch(NODES, "", name, {"spec": {"unschedulable": None}})
@@ -155,7 +150,7 @@ async def reboot(api: Api, name: str, output: Output = print) -> None:
 
 async def _annotate(api: Api, node: v1.Node, value: str | None, annotation: str = STATE) -> None:
     name = node.metadata.name
-    if not simulated(node):
+    if not is_simulated(node):
         raise NodeError(f"{name} is not a simulated node: it cannot fail, recover or reboot on request")
     await api.patch(NODES, "", name, {"metadata": {"annotations": {annotation: value}}})
 

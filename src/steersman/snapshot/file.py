@@ -20,23 +20,21 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.server.storage.durable import files
-from steersman.server.storage.durable.errors import (
-    CorruptData,
-    ForeignData,
-    NewerFormat,
-    UnusablePath,
+from steersman.server.storage.durable.errors import CorruptData, UnusablePath
+from steersman.server.storage.durable.snapshot_header import (
+    CHUNK_BYTES,
+    CLUSTER,
+    FORMAT,
+    OTHER_SNAPSHOT,
+    open_header,
+    read_header,
+    unreadable,
+    verify,
 )
 from steersman.snapshot.model import Header, Sink, SnapshotKind
 
-FORMAT = 1
-NAME = "steersman-cluster-snapshot"
-DATA_DIR_NAME = "steersman-snapshot"
-"""The name in the header of a data directory's snapshot."""
 _LEVEL = 3
 """Of the compression: the documents are repetitive, and a higher level costs more time than it saves bytes."""
-_MAX_HEADER_BYTES = 4 << 20
-_CHUNK_BYTES = 1 << 20
-_OTHER_SNAPSHOT = "use another snapshot, or take a new one"
 
 
 class FileWriter:
@@ -46,7 +44,7 @@ class FileWriter:
         """Raises `DataDirError` where the file cannot be written, or is another program's."""
         self._file = file
         if file.exists():
-            read_header(file)
+            open_header(file, CLUSTER, Header)
         self._partial = file.with_name(f"{file.name}.partial")
         self._body_path = file.with_name(f"{file.name}.body")
         self._kinds: list[SnapshotKind] = []
@@ -121,7 +119,7 @@ class FileWriter:
             self._body.flush()
             with files.open_for_reading(self._body_path) as body:
                 header = Header(
-                    name=NAME,
+                    name=CLUSTER,
                     format=FORMAT,
                     tool=tool,
                     server=server,
@@ -136,7 +134,7 @@ class FileWriter:
                 body.seek(0)
                 with files.create_for_writing(self._partial) as out:
                     out.write(msgspec.json.encode(header) + b"\n")
-                    for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
+                    for chunk in iter(lambda: body.read(CHUNK_BYTES), b""):
                         out.write(chunk)
                     files.commit_written(out, self._partial, self._file)
         except OSError as error:
@@ -156,15 +154,6 @@ class FileWriter:
 # -- reading ----------------------------------------------------------------------------------
 
 
-def read_header(file: Path) -> Header:
-    """The header of a snapshot. Raises `DataDirError`."""
-    try:
-        with file.open("rb") as body:
-            return _header(file, body)
-    except OSError as error:
-        raise UnusablePath(file, error.strerror or str(error), "name a snapshot file") from None
-
-
 def read(file: Path, sink: Sink, progress: Callable[[int, int], None] = lambda done, total: None) -> Header:
     """Read all objects of a snapshot into a sink. Raises `DataDirError` where it is damaged, foreign or too new.
 
@@ -172,60 +161,14 @@ def read(file: Path, sink: Sink, progress: Callable[[int, int], None] = lambda d
     """
     try:
         with file.open("rb") as body:
-            header = _header(file, body)
+            header = read_header(file, body, CLUSTER, Header)
             begin = body.tell()
-            _verify(file, header, body)
+            verify(file, header, body)
             body.seek(begin)
             _documents(file, header, body, sink, progress)
     except OSError as error:
-        raise UnusablePath(file, error.strerror or str(error), "name a snapshot file") from None
+        raise unreadable(file, error) from None
     return header
-
-
-def _header(file: Path, body: BufferedReader) -> Header:
-    line = body.readline(_MAX_HEADER_BYTES)
-    try:
-        found = msgspec.json.decode(line, type=_Identity)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        found = _Identity()
-    if found.name == DATA_DIR_NAME:
-        raise ForeignData(
-            file,
-            "a snapshot of a data directory, not of a live cluster",
-            f"make a data directory of it (steersman snapshot restore {file} --data-dir=DIR)",
-        )
-    if found.name != NAME:
-        raise ForeignData(file, "not a steersman snapshot", "name another file")
-    if found.format > FORMAT:
-        raise NewerFormat(
-            file,
-            f"the snapshot has format {found.format} and this steersman knows formats up to {FORMAT}",
-            "use the newer steersman that made it",
-        )
-    try:
-        return msgspec.json.decode(line, type=Header)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CorruptData(file, f"the header of the snapshot is damaged ({error})", _OTHER_SNAPSHOT) from None
-
-
-class _Identity(msgspec.Struct, frozen=True):
-    """The fields that every version of the format has in its header."""
-
-    name: str = ""
-    format: int = 0
-
-
-def _verify(file: Path, header: Header, body: BufferedReader) -> None:
-    digest, size = hashlib.sha256(), 0
-    for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
-        digest.update(chunk)
-        size += len(chunk)
-    if size != header.size:
-        raise CorruptData(
-            file, f"the snapshot has {size} bytes of data instead of {header.size}", _OTHER_SNAPSHOT
-        )
-    if digest.hexdigest() != header.sha256:
-        raise CorruptData(file, "the snapshot is damaged: its checksum differs", _OTHER_SNAPSHOT)
 
 
 def _documents(
@@ -239,12 +182,12 @@ def _documents(
                 for _ in range(kind.objects):
                     line = lines.readline()
                     if not line.endswith(b"\n"):
-                        raise CorruptData(file, f"{kind.id} end too early", _OTHER_SNAPSHOT)
+                        raise CorruptData(file, f"{kind.id} end too early", OTHER_SNAPSHOT)
                     sink.add(line[:-1])
                     done += 1
                     if done % 500 == 0:
                         progress(done, total)
                 sink.end(kind.resourceVersion)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise CorruptData(file, f"the snapshot is damaged: {error}", _OTHER_SNAPSHOT) from None
+        raise CorruptData(file, f"the snapshot is damaged: {error}", OTHER_SNAPSHOT) from None
     progress(done, total)

@@ -74,7 +74,9 @@ def load_file(path: Path, progress: Callable[[int, int], None] = lambda done, to
     builder = StoreBuilder()
     header: Header = file.read(path, builder, progress)
     time = header.time or datetime.now(UTC)
-    return LoadedSnapshot(builder.build(), time, header.server, header.unread, builder.unknown)
+    return LoadedSnapshot(
+        builder.build(), time, header.server, header.unread, builder.unknown, header.redacted
+    )
 
 
 # -- a server ---------------------------------------------------------------------------------

@@ -94,6 +94,8 @@ class LoadedSnapshot(NamedTuple):
     unread: Mapping[str, str] = _EMPTY
     unknown: Mapping[str, str] = _EMPTY
     """Resources whose objects this program cannot decode, with the reason. They are not in the store."""
+    redacted: bool = True
+    """Whether the data of Secrets and ConfigMaps are hashes."""
 
     @property
     def nodes(self) -> tuple[Any, ...]:

@@ -16,6 +16,10 @@ from steersman.api.generated.meta_v1 import ObjectMeta, OwnerReference
 
 STATE = "sim.steersman.dev/state"
 """An annotation of a Node: ``failed`` stops its kubelet, ``rebooting`` reboots it once."""
+SIMULATED = "sim.steersman.dev/simulated"
+"""An annotation of a Node of a snapshot, whose providerID is that of a real machine: a simulated kubelet has taken it over."""
+PROVIDER = "sim://"
+"""Prefix of the providerID of nodes that simulated kubelets register."""
 LEASES = "kube-node-lease"
 LEASE_SECONDS = 40
 VERSION = "v1.36.0-sim"
@@ -64,7 +68,7 @@ def node(name: str, number: int, shape: Shape, now: datetime) -> v1.Node:
         metadata=ObjectMeta(
             name=name, labels={**labels, **shape.labels}, annotations={CONTROLLER_ATTACHES: "true"}
         ),
-        spec=v1.NodeSpec(taints=shape.taints, providerID=f"sim://{name}"),
+        spec=v1.NodeSpec(taints=shape.taints, providerID=f"{PROVIDER}{name}"),
         status=v1.NodeStatus(
             capacity=capacity,
             allocatable=capacity,
@@ -108,6 +112,17 @@ def conditions(old: tuple[v1.NodeCondition, ...], now: datetime) -> tuple[v1.Nod
     ours = [made(type_, "False", reason, message) for type_, reason, message in _PRESSURES]
     ours.append(made("Ready", "True", "KubeletReady", "kubelet is posting ready status"))
     return (*ours, *known.values())
+
+
+def taken_over(found: v1.Node) -> v1.Node:
+    """The Node of a snapshot as one whose kubelet is simulated from now on."""
+    meta = found.metadata
+    return replace(found, metadata=replace(meta, annotations={**meta.annotations, SIMULATED: "true"}))
+
+
+def is_simulated(found: v1.Node) -> bool:
+    """Whether the kubelet of a node is simulated, and so obeys annotations."""
+    return found.spec.providerID.startswith(PROVIDER) or SIMULATED in found.metadata.annotations
 
 
 def is_ready(found: v1.Node) -> bool:

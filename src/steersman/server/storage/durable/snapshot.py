@@ -16,20 +16,15 @@ import msgspec
 
 from steersman.server.storage.durable import files
 from steersman.server.storage.durable.database import CEILING, REVISION, DatabaseReader, connect
-from steersman.server.storage.durable.errors import (
-    CorruptData,
-    ForeignData,
-    NewerFormat,
-    UnusablePath,
+from steersman.server.storage.durable.errors import ForeignData, UnusablePath
+from steersman.server.storage.durable.snapshot_header import (
+    CHUNK_BYTES,
+    DATA_DIR,
+    FORMAT,
+    open_header,
+    read_header,
+    verify,
 )
-
-FORMAT = 1
-_NAME = "steersman-snapshot"
-LIVE_NAME = "steersman-cluster-snapshot"
-"""The name in the header of a live cluster's snapshot."""
-_MAX_HEADER_BYTES = 4 << 20
-_CHUNK_BYTES = 1 << 20
-_OTHER_SNAPSHOT = "use another snapshot, or take a new one"
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +60,7 @@ def save(data: Path, file: Path) -> Header:
                 revision, objects = _revision_and_count(contents)
             with files.create_for_writing(partial) as out, files.open_for_reading(copy) as body:
                 header = Header(
-                    name=_NAME,
+                    name=DATA_DIR,
                     format=FORMAT,
                     revision=revision,
                     objects=objects,
@@ -74,7 +69,7 @@ def save(data: Path, file: Path) -> Header:
                 )
                 body.seek(0)
                 out.write(msgspec.json.encode(header) + b"\n")
-                for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
+                for chunk in iter(lambda: body.read(CHUNK_BYTES), b""):
                     out.write(chunk)
                 files.commit_written(out, partial, file)
         finally:
@@ -144,48 +139,12 @@ def _revision_and_count(contents: DatabaseReader) -> tuple[int, int]:
 
 
 def _header(file: Path) -> Header:
-    try:
-        with file.open("rb") as body:
-            return _read(file, body)
-    except OSError as error:
-        raise UnusablePath(file, error.strerror or str(error), "name a snapshot file") from None
-
-
-def _read(file: Path, body: BinaryIO) -> Header:
-    try:
-        header = msgspec.json.decode(body.readline(_MAX_HEADER_BYTES), type=Header)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        header = Header(name="", format=0)
-    if header.name == LIVE_NAME:
-        raise ForeignData(
-            file,
-            "a snapshot of a live cluster, not of a data directory",
-            f"start a control plane from it (steersman up --from={file})",
-        )
-    if header.name != _NAME:
-        raise ForeignData(file, "not a steersman snapshot", "name another file")
-    if header.format > FORMAT:
-        raise NewerFormat(
-            file,
-            f"the snapshot has format {header.format} and this steersman knows formats up to {FORMAT}",
-            "use the newer steersman that made it",
-        )
-    return header
+    return open_header(file, DATA_DIR, Header)
 
 
 def _unpack(file: Path, header: Header, out: BinaryIO) -> None:
-    digest, size = hashlib.sha256(), 0
     with file.open("rb") as body:
-        _read(file, body)
-        for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
-            digest.update(chunk)
-            size += len(chunk)
-            out.write(chunk)
+        read_header(file, body, DATA_DIR, Header)
+        verify(file, header, body, out.write)
         out.flush()
         os.fsync(out.fileno())
-    if size != header.size:
-        raise CorruptData(
-            file, f"the snapshot has {size} bytes of data instead of {header.size}", _OTHER_SNAPSHOT
-        )
-    if digest.hexdigest() != header.sha256:
-        raise CorruptData(file, "the snapshot is damaged: its checksum differs", _OTHER_SNAPSHOT)
