@@ -239,6 +239,25 @@ def test_pods_of_a_node_are_walked_by_arrow_keys(page: Browser, plane: Dashboard
     assert stops == 1, "a grid is one stop of the Tab key"
 
 
+def test_the_focus_stays_on_a_node_while_pods_come_and_go(page: Browser, plane: DashboardPlane) -> None:
+    show(page, plane, "/nodes")
+    tallies = "return [...document.querySelectorAll('.tally')].map(each => each.textContent).join()"
+    cells = "return document.querySelectorAll('.node .cell').length"
+    page.script("document.querySelector('.node h2 a').focus()")
+    before, shown = page.script(tallies), page.script(cells)
+    plane.create(named(deployment(replicas=20), "crowd"))
+    page.wait(f"{cells} >= arguments[0] + 20", shown)
+    assert page.script(tallies) != before
+    assert page.script("return document.activeElement.matches('.node h2 a')")
+    plane.delete("Deployment", "crowd")
+    page.wait(f"{cells} === arguments[0]", shown)
+    assert page.script(tallies) == before
+    assert page.script("return document.activeElement.matches('.node h2 a')")
+    sorted_names = "return [...document.querySelectorAll('.node')].map(each => each.dataset.node)"
+    names = page.script(sorted_names)
+    assert names == sorted(names), "those that come later stand in their places"
+
+
 def test_controllers_show_their_rounds_and_hot_keys(page: Browser, plane: DashboardPlane) -> None:
     show(page, plane, "/controllers")
     page.wait("return /deployment-controller/.test(document.querySelector('.controllers').innerText)")

@@ -288,6 +288,32 @@ def test_reporting_what_another_client_changes_is_no_fight() -> None:
     assert fights(trace.numbered(), NOON, links.writer) == []
 
 
+def test_an_answer_in_steps_has_the_rounds_of_its_beginning_and_says_where_to_go_on() -> None:
+    with World(seed=1) as world:
+        view = TraceView(Trace(), world)
+        chosen = [each for each in CONTROLLERS if each.name in NAMES]
+        group = ControllerGroup(chosen, world.api("manager"), world, trace=view.trace)
+        world.spawn(group.run(), name="manager")
+        world.run(world.api().create(DEPLOYMENTS, "default", deployment()))
+        world.run(world.settle())
+        before = asked(view)
+        steps = view.answer_in_steps({"include": ["rounds"]})
+        next(steps)
+        world.run(world.api().delete(DEPLOYMENTS, "default", "web"))
+        world.run(world.settle())
+        assert view.trace.last > before["last"]
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                told = json.loads(done.value)
+                break
+        assert told["rounds"] == before["rounds"]
+        assert told["next"] == before["next"] == before["last"]
+        later = asked(view, after=str(told["next"]))["rounds"]
+        assert [each["number"] for each in later] == list(range(before["last"] + 1, view.trace.last + 1))
+
+
 def test_a_trace_that_is_off_records_nothing() -> None:
     with World(seed=1) as world:
         trace = Trace(enabled=False)

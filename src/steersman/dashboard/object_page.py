@@ -63,7 +63,7 @@ async def _snapshot(api: Api, feed: Feed, target: Target, document: Document, no
     rounds = await read_rounds(api, target, unread)
     others = [document, *await feed.lease()]
     events = KINDS_BY_NAME["Event"]
-    about = f"involvedObject.kind={target.kind.name},involvedObject.name={target.name}"
+    about = f"involvedObject.name={target.name},involvedObject.kind={target.kind.name}"
     try:
         page = await api.list(events, target.namespace, field_selector=about, limit=MAX_EVENTS)
         others += [{**each, "kind": "Event"} for each in page.items if isinstance(each, dict)]

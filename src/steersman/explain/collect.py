@@ -176,6 +176,7 @@ async def _one(
 async def read_rounds(api: Api, target: Target, unread: dict[str, str]) -> dict[str, Any] | None:
     """The rounds about the object and those of its namespace; None where the server has no trace, or does not show it."""
     about = {"namespace": target.namespace, "name": target.name, "kind": target.kind.name, "limit": "50"}
+    about["include"] = "rounds,fights"  # the figures of all controllers explain nothing
     around = {"namespace": target.namespace, "limit": str(MAX_ROUNDS), "include": "rounds"}
     try:
         answer = await api.document(f"/debug/rounds?{urlencode(about)}")

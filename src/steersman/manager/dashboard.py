@@ -13,6 +13,7 @@ import msgspec
 
 from steersman.client.api import Api, WatchEvent
 from steersman.client.middleware import ApiCall, Middleware
+from steersman.dashboard.time_slices import TimeSlices
 from steersman.runtime.trace_view import PATH, TraceView
 
 T = TypeVar("T")
@@ -67,5 +68,7 @@ class TracedApi(Middleware):
         if url.path != PATH:
             return await super().document(path)
         await self._check(PATH)
-        found: dict[str, Any] = msgspec.json.decode(self._rounds.answer(parse_qs(url.query)))
+        found: dict[str, Any] = msgspec.json.decode(
+            await TimeSlices().run(self._rounds.answer_in_steps(parse_qs(url.query)))
+        )
         return found

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import msgspec
 
 from steersman.api.scheme import Key
+from steersman.runtime.action_table import Written
 from steersman.runtime.causes import RETRY, Event
 from steersman.runtime.trace import Failure, Numbered, Round
 
@@ -165,15 +166,15 @@ def concerns(round_: Round, kind_of_key: str, kind: str, namespace: str, name: s
     ``kind_of_key`` is the kind of the controller's keys; ``kind`` is a kind or a resource, in any case.
     """
 
-    def matches(key: Key, *kinds: str) -> bool:
-        return (
-            (not name or key.name == name)
-            and (not namespace or key.namespace == namespace)
-            and (not kind or kind.lower() in (each.lower() for each in kinds))
-        )
+    def named(key: Key) -> bool:
+        return (not name or key.name == name) and (not namespace or key.namespace == namespace)
 
-    if matches(round_.key, *kind_of_key.split()):
+    def of_kind(*kinds: str) -> bool:
+        return not kind or kind.lower() in (each.lower() for each in kinds)
+
+    if named(round_.key) and of_kind(*kind_of_key.split()):
         return True
-    about = [(event.key, event.kind) for event in round_.events]
-    about += [(write.key, write.kind) for write in round_.writes]
-    return any(matches(key, of.name, of.plural, of.resource) for key, of in about)
+    about: Iterable[Event | Written] = chain(round_.events, round_.writes)
+    return any(
+        named(each.key) and of_kind(each.kind.name, each.kind.plural, each.kind.resource) for each in about
+    )

@@ -6,10 +6,10 @@ bounded, in rounds and in bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -107,12 +107,20 @@ class TraceView:
 
     def answer(self, query: Mapping[str, Sequence[str]]) -> bytes:
         """The document for the query of a URL. Raises `BadRequest`."""
-        now = self._clock.now()
-        return msgspec.json.encode(self.snapshot(RoundsQuery.read(query, now), now))
+        steps = self.answer_in_steps(query)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                return cast("bytes", done.value)
 
-    def snapshot(self, query: RoundsQuery, now: datetime) -> dict[str, Any]:
-        """The document for some filters."""
-        self._links.refresh()
+    def answer_in_steps(self, query: Mapping[str, Sequence[str]]) -> Generator[None, None, bytes]:
+        """The same, with pauses: a trace may have thousands of rounds. Raises `BadRequest`."""
+        now = self._clock.now()
+        found = yield from self._snapshot(RoundsQuery.read(query, now), now)
+        return msgspec.json.encode(found)
+
+    def _snapshot(self, query: RoundsQuery, now: datetime) -> Generator[None, None, dict[str, Any]]:
         runners = {runner.controller.name: runner for group in self.groups for runner in group.runners}
         found: dict[str, Any] = {
             "now": now,
@@ -126,10 +134,14 @@ class TraceView:
                 for name, runner in sorted(runners.items())
                 if query.controller in ("", name)
             ]
+            yield
         if "fights" in query.include:
             recent = self.trace.numbered()
+            yield
+            self._links.refresh()
             found["fights"] = fights(recent, now, self._links.writer)
             found["fightWindowSeconds"] = FIGHT_WINDOW.total_seconds()
+            yield
         if query.name:
             found["keys"] = [
                 entry
@@ -137,20 +149,24 @@ class TraceView:
                 if query.controller in ("", name) and (entry := _key_state(runner, query, now)) is not None
             ]
         if "rounds" in query.include:
-            found |= self._rounds(query, runners)
+            found |= yield from self._rounds(query, runners)
         return found
 
-    def _rounds(self, query: RoundsQuery, runners: Mapping[str, ControllerRunner[Any]]) -> dict[str, Any]:
+    def _rounds(
+        self, query: RoundsQuery, runners: Mapping[str, ControllerRunner[Any]]
+    ) -> Generator[None, None, dict[str, Any]]:
         kinds = {name: _kind_of_keys(runner) for name, runner in runners.items()}
-        matching = [
-            entry
-            for entry in self.trace.numbered(query.controller or None, query.after or 0)
-            if (query.since is None or entry[1].started >= query.since)
-            and concerns(
-                entry[1], kinds.get(entry[1].controller, ""), query.kind, query.namespace, query.name
-            )
-        ]
-        return _bounded(matching, query, self._links, self.trace.last)
+        last, matching = self.trace.last, []
+        numbered = self.trace.numbered(query.controller or None, query.after or 0)
+        yield
+        self._links.refresh()
+        for number, round_ in numbered:
+            if (query.since is None or round_.started >= query.since) and concerns(
+                round_, kinds.get(round_.controller, ""), query.kind, query.namespace, query.name
+            ):
+                matching.append((number, round_))
+            yield
+        return (yield from _bounded(matching, query, self._links, last))
 
     def _controller(self, runner: ControllerRunner[Any], now: datetime) -> dict[str, Any]:
         name, queue = runner.controller.name, runner.queue
@@ -208,7 +224,9 @@ def _key_state(runner: ControllerRunner[Any], query: RoundsQuery, now: datetime)
     return found
 
 
-def _bounded(matching: Sequence[Numbered], query: RoundsQuery, links: Links, last: int) -> dict[str, Any]:
+def _bounded(
+    matching: Sequence[Numbered], query: RoundsQuery, links: Links, last: int
+) -> Generator[None, None, dict[str, Any]]:
     """As many rounds as an answer may have: the first ones after a number, else the latest."""
     forward = query.after is not None
     chosen: list[tuple[int, msgspec.Raw]] = []
@@ -221,6 +239,7 @@ def _bounded(matching: Sequence[Numbered], query: RoundsQuery, links: Links, las
         if chosen and size > MAX_BYTES:
             break
         chosen.append((number, msgspec.Raw(encoded)))
+        yield
     truncated = len(chosen) < len(matching)
     if not forward:
         chosen.reverse()

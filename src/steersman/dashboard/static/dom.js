@@ -125,6 +125,34 @@ export function throttled(milliseconds, run) {
   return request;
 }
 
+const SLICE = 5; // milliseconds
+
+/** Handle the members of a set and take them out of it, in time slices: those that a slice has no room for are handled in the next frame. */
+export function sliced(waiting, handle, done) {
+  let frame = 0;
+  const run = () => {
+    frame = 0;
+    const end = performance.now() + SLICE;
+    for (const each of waiting) {
+      waiting.delete(each);
+      handle(each);
+      if (waiting.size && performance.now() > end) {
+        frame = requestAnimationFrame(run);
+        return;
+      }
+    }
+    done();
+  };
+  const start = () => {
+    if (!frame) run();
+  };
+  start.cancel = () => {
+    cancelAnimationFrame(frame);
+    frame = 0;
+  };
+  return start;
+}
+
 /** Replace what an element contains, and keep the focus and the scrolled places of what is there again. */
 export function refill(element, ...children) {
   const focused = element.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;

@@ -1,14 +1,21 @@
 // The nodes, each with its pods as a grid of cells; a cell changes its class and nothing else when its pod changes.
 
 import { post } from "./api.js";
-import { address, announce, breakable, count, h, mark, named, plural, setText, STATES, throttled } from "./dom.js";
+import { address, announce, breakable, count, h, mark, named, plural, setText, sliced, STATES, throttled } from "./dom.js";
 
 const CELLS = 400;
+const INTERVAL = 200; // milliseconds; each update lays out and paints the cards that are in sight
 const UNSCHEDULED = "";
+
+/** Names in the order that people count: node-2 before node-10. Pods without a node come first. */
+const { compare } = new Intl.Collator("en", { numeric: true }); // making one is slow
 
 export function nodes({ store }) {
   const cards = new Map(); // by the name of the node; pods without a node have a card of their own
+  const order = []; // the names of the cards, sorted
   const places = new Map(); // the node's name of each pod, by uid
+  const uids = new Map(); // the name of each node, by uid
+  const touched = new Set(); // the names of the cards that differ from what they show
   const list = h("div", { class: "nodes" });
   const shown = h("p", { class: "muted", role: "status" });
   const element = h(
@@ -31,58 +38,77 @@ export function nodes({ store }) {
     cell.tabIndex = 0;
   });
 
-  function card(name) {
-    let found = cards.get(name);
-    if (found) return found;
-    found = nodeCard(name, store);
-    cards.set(name, found);
-    const after = [...cards.keys()].filter((each) => compare(each, name) > 0).sort(compare)[0];
-    list.insertBefore(found.element, after === undefined ? null : cards.get(after).element);
-    return found;
-  }
-
+  /** Note what has changed; the document is touched when the cards are shown. */
   function take(id) {
     const object = store.objects.get(id);
     const before = places.get(id);
     const node = object?.kind === "Pod" ? object.node : undefined;
     if (before !== undefined && before !== node) {
-      cards.get(before)?.remove(id);
       places.delete(id);
-      touched.add(before);
+      touch(before, id);
     }
     if (node !== undefined) {
       places.set(id, node);
-      card(node).put(object);
-      touched.add(node);
+      touch(node, id);
     }
     if (object?.kind === "Node") {
-      card(object.name).about(object);
-      touched.add(object.name);
-    } else if (!object) for (const [name, each] of cards) if (each.node === id) touched.add(name);
+      uids.set(id, object.name);
+      touch(object.name);
+    } else if (uids.has(id)) {
+      touch(uids.get(id));
+      uids.delete(id);
+    }
   }
 
-  const touched = new Set(); // the cards that differ from what they show
-  const finish = throttled(100, () => {
-    for (const name of touched) {
-      const each = cards.get(name);
-      if (!each) continue;
-      const gone = name !== UNSCHEDULED && !store.find("Node", "", name);
-      if (each.pods.size === 0 && (name === UNSCHEDULED || gone)) {
-        each.element.remove();
-        cards.delete(name);
-      } else each.finish(gone);
+  function touch(name, pod) {
+    let card = cards.get(name);
+    if (!card) cards.set(name, (card = nodeCard(name, store)));
+    if (pod !== undefined) card.changed.add(pod);
+    touched.add(name);
+  }
+
+  function show(name) {
+    const card = cards.get(name);
+    const node = name === UNSCHEDULED ? undefined : store.find("Node", "", name);
+    card.show(node);
+    const at = placeOf(name);
+    const there = order[at] === name;
+    if (!card.pods.size && !node) {
+      cards.delete(name);
+      card.element.remove();
+      if (there) order.splice(at, 1);
+    } else if (!there) {
+      list.insertBefore(card.element, at < order.length ? cards.get(order[at]).element : null);
+      order.splice(at, 0, name);
     }
-    touched.clear();
-    const named = [...cards.keys()].filter((name) => name !== UNSCHEDULED).length;
+  }
+
+  function placeOf(name) {
+    let [low, high] = [0, order.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      // Names that count as equal are in the order of their characters.
+      const difference = compare(order[middle], name) || (order[middle] < name ? -1 : order[middle] > name ? 1 : 0);
+      if (difference < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  const showTouched = sliced(touched, show, () => {
+    const named = cards.size - (cards.has(UNSCHEDULED) ? 1 : 0);
     setText(shown, !store.synced ? "Reading the cluster …" : named ? `${plural(named, "node")} with ${plural(places.size, "pod")}. Arrow keys move between pods, Enter opens one.` : "This cluster has no nodes.");
   });
+  const update = throttled(INTERVAL, showTouched);
 
-  const all = [...store.objects.values()].filter((each) => each.kind === "Pod" || each.kind === "Node");
-  for (const each of all.sort((one, other) => compare(named(one), named(other)))) take(each.id);
-  finish();
+  for (const id of store.objects.keys()) take(id);
+  const first = [...touched].sort(compare);
+  touched.clear();
+  for (const name of first) touched.add(name);
+  showTouched();
   const unsubscribe = store.subscribe((changed) => {
     for (const id of changed) take(id);
-    finish();
+    update();
   });
 
   return {
@@ -90,29 +116,26 @@ export function nodes({ store }) {
     title: "Nodes",
     close() {
       unsubscribe();
-      finish.cancel();
+      update.cancel();
+      showTouched.cancel();
     },
   };
 }
 
-/** Names in the order that people count: node-2 before node-10. Pods without a node come first. */
-function compare(one, other) {
-  return one.localeCompare(other, "en", { numeric: true });
-}
-
 function nodeCard(name, store) {
   const pods = new Map(); // the cell of each pod, by uid; null for those beyond the limit
-  const states = new Map();
+  const changed = new Set(); // the uids of pods that came, changed or left
   const grid = h("div", { class: "grid", role: "group", "aria-label": name ? `Pods of ${name}` : "Pods without a node" });
-  const head = h("div", { class: "node-head" });
+  const title = h("h2", {}, name ? breakable(name) : "Not on a node yet");
+  const status = h("span", { class: "status" });
   const taints = h("p", { class: "taints muted" });
   const tally = h("p", { class: "tally muted" });
   const problem = h("p", { class: "problem", role: "alert" });
   const buttons = h("div", { class: "buttons" });
   const rest = h("a", { class: "rest", hidden: true, href: `#/?${new URLSearchParams({ kind: "Pod", node: name })}` });
-  const element = h("section", { class: "panel node", "aria-label": name || "Pods without a node", "data-node": name }, head, taints, grid, rest, tally, buttons, problem);
-  head.append(h("h2", {}, name ? breakable(name) : "Not on a node yet"));
-  let shown = null;
+  const element = h("section", { class: "panel node", "aria-label": name || "Pods without a node", "data-node": name }, h("div", { class: "node-head" }, title, status), taints, grid, rest, tally, buttons, problem);
+  let link = null; // to the page of the node
+  let state = null;
 
   async function act(action, event) {
     event.target.disabled = true;
@@ -131,62 +154,86 @@ function nodeCard(name, store) {
     return h("button", { type: "button", "data-action": action, on: { click: (event) => act(action, event) } }, text, h("span", { class: "hidden" }, ` ${name}`));
   }
 
+  function put(pod) {
+    let cell = pods.get(pod.id) ?? null;
+    if (!cell && grid.childElementCount < CELLS) {
+      cell = h("a", { href: address(pod), tabindex: "-1" });
+      grid.append(cell);
+    }
+    pods.set(pod.id, cell);
+    if (!cell) return;
+    const look = `cell cell-${pod.state in STATES ? pod.state : "waits"}`;
+    if (cell.className !== look) cell.className = look;
+    const label = `${pod.namespace}/${pod.name}: ${pod.status}`;
+    if (cell.getAttribute("aria-label") === label) return;
+    cell.setAttribute("aria-label", label);
+    if (cell.title) cell.title = "";
+  }
+
+  function showPods() {
+    const fresh = [];
+    for (const id of changed) {
+      const pod = store.objects.get(id);
+      if (pod?.kind !== "Pod" || pod.node !== name) {
+        pods.get(id)?.remove();
+        pods.delete(id);
+      } else if (pods.has(id)) put(pod);
+      else fresh.push(pod);
+    }
+    changed.clear();
+    for (const pod of fresh.sort((one, other) => compare(named(one), named(other)))) put(pod);
+    if (pods.size > grid.childElementCount) {
+      for (const [id, cell] of pods) {
+        if (grid.childElementCount >= CELLS) break;
+        if (!cell) put(store.objects.get(id));
+      }
+    }
+    const tallies = {};
+    for (const id of pods.keys()) {
+      const each = store.objects.get(id)?.state;
+      tallies[each] = (tallies[each] ?? 0) + 1;
+    }
+    const parts = Object.keys(STATES).filter((each) => tallies[each]).map((each) => `${count(tallies[each])} ${STATES[each].toLowerCase()}`);
+    setText(tally, pods.size ? `${plural(pods.size, "pod")}: ${parts.join(", ")}` : "No pods.");
+    grid.hidden = !pods.size;
+    const left = pods.size - grid.childElementCount;
+    rest.hidden = !left;
+    setText(rest, `${count(left)} more`);
+    if (grid.firstElementChild && !grid.querySelector('[tabindex="0"]')) grid.firstElementChild.tabIndex = 0;
+  }
+
+  /** Show the node itself. It is another one whenever its number of pods changes: only what differs is touched. */
+  function showNode(node) {
+    if (!link) {
+      link = h("a", { href: address(node) }, breakable(name));
+      title.replaceChildren(link);
+    }
+    if (state !== node.state) {
+      state = node.state;
+      element.className = `panel node edge-${state}`;
+      title.querySelector(".mark")?.remove();
+      title.prepend(mark(state));
+    }
+    setText(status, node.status);
+    const focused = buttons.contains(document.activeElement);
+    const offered = !node.simulated ? [] : typeof node.failed === "boolean" ? [node.failed ? "recover" : "fail"] : ["fail", "recover"];
+    if (buttons.dataset.offered !== offered.join()) {
+      buttons.dataset.offered = offered.join();
+      buttons.replaceChildren(...offered.map((each) => button(each, each === "fail" ? "Fail" : "Recover")));
+      if (focused) buttons.querySelector("button")?.focus();
+    }
+  }
+
   return {
     element,
     pods,
-    node: "", // the uid of the node
-    put(pod) {
-      let cell = pods.get(pod.id) ?? null;
-      if (!cell && grid.childElementCount < CELLS) {
-        cell = h("a", { href: address(pod), tabindex: "-1" });
-        grid.append(cell);
-      }
-      pods.set(pod.id, cell);
-      states.set(pod.id, pod.state);
-      if (!cell) return;
-      const look = `cell cell-${pod.state in STATES ? pod.state : "waits"}`;
-      if (cell.className !== look) cell.className = look;
-      cell.setAttribute("aria-label", `${pod.namespace}/${pod.name}: ${pod.status}`);
-      if (cell.title) cell.title = "";
-    },
-    remove(id) {
-      pods.get(id)?.remove();
-      pods.delete(id);
-      states.delete(id);
-    },
-    about(node) {
-      if (shown === node) return;
-      const focused = element.contains(document.activeElement) ? document.activeElement.dataset.action : undefined;
-      shown = node;
-      this.node = node.id;
-      element.className = `panel node edge-${node.state}`;
-      head.replaceChildren(
-        h("h2", {}, mark(node.state), h("a", { href: address(node) }, breakable(name))),
-        h("span", { class: "status" }, node.status),
-      );
-      setText(taints, node.taints?.length ? `Taints: ${node.taints.join(", ")}` : "");
-      const offered = !node.simulated ? [] : typeof node.failed === "boolean" ? [node.failed ? "recover" : "fail"] : ["fail", "recover"];
-      if (buttons.dataset.offered !== offered.join()) {
-        buttons.dataset.offered = offered.join();
-        buttons.replaceChildren(...offered.map((each) => button(each, each === "fail" ? "Fail" : "Recover")));
-        if (focused) buttons.querySelector("button")?.focus();
-      }
-    },
-    finish(gone) {
-      if (gone) setText(taints, "This node is not there any more.");
-      const tallies = {};
-      for (const state of states.values()) tallies[state] = (tallies[state] ?? 0) + 1;
-      const parts = Object.keys(STATES).filter((state) => tallies[state]).map((state) => `${count(tallies[state])} ${STATES[state].toLowerCase()}`);
-      setText(tally, pods.size ? `${plural(pods.size, "pod")}: ${parts.join(", ")}` : "No pods.");
-      grid.hidden = !pods.size;
-      for (const [id, cell] of pods) {
-        if (grid.childElementCount >= CELLS) break;
-        if (!cell) this.put(store.objects.get(id));
-      }
-      const left = [...pods.values()].filter((cell) => !cell).length;
-      rest.hidden = !left;
-      setText(rest, `${count(left)} more`);
-      if (grid.firstElementChild && !grid.querySelector('[tabindex="0"]')) grid.firstElementChild.tabIndex = 0;
+    changed,
+    /** Show the node, if there is one, and the pods that have changed. */
+    show(node) {
+      if (node) showNode(node);
+      const tainted = node?.taints?.length ? `Taints: ${node.taints.join(", ")}` : "";
+      setText(taints, node || name === UNSCHEDULED ? tainted : "This node is not there any more.");
+      showPods();
     },
   };
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -335,12 +336,11 @@ def _text(value: object) -> str:
 
 
 def _field_reader(path: str) -> Callable[[Any], str]:
-    parts = path.split(".")
+    get = attrgetter(path)
 
     def read(obj: Any) -> str:
-        for part in parts:
-            obj = getattr(obj, part)
-        return _text(obj)
+        value = get(obj)
+        return value if type(value) is str else _text(value)
 
     return read
 
@@ -349,7 +349,8 @@ _SELECTABLE_FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
     "certificatesigningrequests.certificates.k8s.io": {"spec.signerName": _field_reader("spec.signerName")},
     "events": {
         **{
-            f"involvedObject.{name}": _field_reader(f"involvedObject.{name}")
+            # A text always; there may be tens of thousands of Events, and a list reads the field of each.
+            f"involvedObject.{name}": attrgetter(f"involvedObject.{name}")
             for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
         },
         "reason": _field_reader("reason"),
