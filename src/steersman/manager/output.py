@@ -39,11 +39,6 @@ def document(value: object, form: str) -> str:
     return str(yaml.safe_dump(content, sort_keys=False, width=120)).rstrip()
 
 
-def one_line(text: str) -> str:
-    """A text of others in one line: it must not be able to forge another line, or to write to the terminal."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
-
-
 def coloured(terminal: bool, environ: Mapping[str, str]) -> bool:
     """Whether output is coloured: on a terminal, unless NO_COLOR is set."""
     return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
