@@ -173,8 +173,10 @@ async def _busy_plane() -> Picture:
     from steersman.client import kubeconfig
     from steersman.client.http import HttpApi
     from steersman.manager.control_plane import run_control_plane
-    from steersman.manager.top import Source
+    from steersman.manager.top import Source, read_endpoints
     from steersman.manager.up import read
+    from steersman.manager.verb import parse
+    from steersman.manager.verbs import TOP
 
     labels = {"app": "web"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "app:1"}]}}
@@ -184,10 +186,12 @@ async def _busy_plane() -> Picture:
         options = read(["--port=0", "--quiet", f"--kubeconfig={folder}/config"])
         async with run_control_plane(options, RealClock()):
             config = kubeconfig.load(f"{folder}/config")
+            given = parse(TOP, [f"--kubeconfig={folder}/config"])
             async with (
                 HttpApi(config, qps=0) as api,
                 HttpApi(config, qps=0, user_agent="kubectl/1.36") as kubectl,
                 HttpApi(config, qps=0, user_agent="argocd/3.1") as argocd,
+                Source(lambda: read_endpoints(given), "") as source,
             ):
                 for name in ("shop", "batch"):
                     await api.create(NAMESPACES.untyped, "", {"metadata": {"name": name}})
@@ -196,7 +200,6 @@ async def _busy_plane() -> Picture:
                 for name in ("shop", "batch"):
                     web = {"metadata": {"name": "web"}, "spec": spec}
                     await api.create(DEPLOYMENTS.untyped, name, web)
-                source = Source(api, api, "")
                 picture = await source.look()
                 for turn in range(30):
                     client, replicas = (argocd, 4) if turn % 2 else (kubectl, 2)

@@ -208,6 +208,7 @@ def test_words() -> None:
     assert at(NOON - timedelta(days=2), NOON) == "at 2025-12-31 12:00 (2 d ago)"
     assert some(["a", "b", "c", "d"]) == "a, b, c and 1 more"
     assert brief("a\n b. ") == "a b"
+    assert brief("a\x1b[2Jb") == "a [2Jb", "a message cannot write to the terminal"
     assert len(brief("x" * 999)) == 300
 
 

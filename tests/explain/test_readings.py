@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from steersman.explain.asking import Question, ask
 from steersman.explain.collect import UnknownKind, find_kind
 from steersman.explain.explanation import explain
 from steersman.explain.model import Snapshot
@@ -233,3 +234,31 @@ def test_kinds_have_the_short_names_that_the_server_gives_them() -> None:
         }
         with pytest.raises(UnknownKind, match="the server has no kind 'gadget'"):
             cluster.run(find_kind(cluster.client, "gadget"))
+
+
+KNATIVE = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: services.serving.knative.dev}
+spec:
+  group: serving.knative.dev
+  names: {kind: Service, plural: services, singular: service}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+
+
+def test_a_custom_kind_with_the_name_of_another_is_told_apart_by_its_group() -> None:
+    with Cluster(seed=1, nodes=0) as cluster:
+        cluster.apply(KNATIVE)
+        cluster.settle()
+        cluster.apply("{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: web}}")
+        told = cluster.run(
+            ask(cluster.client, Question("services.serving.knative.dev", "web", "default"), cluster.now)
+        )
+    assert told.summary == "Service.serving.knative.dev default/web: it exists."
+    assert told.well

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -9,7 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 
+from steersman.api.clock import RealClock
+from steersman.api.scheme import Kind
+from steersman.client import kubeconfig
+from steersman.client.http import HttpApi
+from steersman.manager import cli
+from steersman.manager.control_plane import run_control_plane
+from steersman.manager.up import read
+
+RBAC = "rbac.authorization.k8s.io"
 STEERSMAN = [sys.executable, "-m", "steersman.manager.cli"]
 
 
@@ -37,6 +48,38 @@ def test_it_finds_that_no_manager_acts(tmp_path: Path) -> None:
     assert done.returncode == 2, done.stdout + done.stderr
     assert "ServiceAccount default/default: we would, they did not (serviceaccount-controller)" in done.stdout
     assert "they:  no such object was created" in done.stdout
+
+
+async def test_without_the_right_to_list_events_it_says_which_role_has_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, limited = tmp_path / "config", tmp_path / "limited"
+    role = {"apiGroups": ["", "apps"], "resources": ["pods", "deployments", "replicasets"], "verbs": ["list"]}
+    subject = {"kind": "User", "name": "limited", "apiGroup": RBAC}
+    async with (
+        asyncio.timeout(60),
+        run_control_plane(read(["--port=0", "--nodes=0", f"--kubeconfig={config}"]), RealClock()),
+        HttpApi(kubeconfig.load(str(config)), qps=0) as api,
+    ):
+        meta = {"metadata": {"name": "limited"}}
+        await api.create(
+            Kind(RBAC, "v1", "ClusterRole", "clusterroles", False, dict), "", {**meta, "rules": [role]}
+        )
+        reference = {"kind": "ClusterRole", "name": "limited", "apiGroup": RBAC}
+        binding = {**meta, "roleRef": reference, "subjects": [subject]}
+        bindings = Kind(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", False, dict)
+        await api.create(bindings, "", binding)
+        found = yaml.safe_load(config.read_text())
+        found["users"][0]["user"]["as"] = "limited"
+        limited.write_text(yaml.safe_dump(found))
+        words = ["shadow", f"--kubeconfig={limited}", "--controllers=deployment-controller", "--for=1s"]
+        assert await asyncio.to_thread(cli.main, words) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("Error: https://127.0.0.1:")
+    assert 'cannot list resource "events"' in told.err
+    assert told.err.endswith("; deploy/rbac-read-only.yaml has the rights of a shadow\n")
+    assert told.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from steersman.api.clock import RealClock
 from steersman.api.kinds import DEPLOYMENTS, SERVICEACCOUNTS
@@ -62,8 +63,25 @@ async def test_why_explains_an_object_of_a_running_control_plane(
         assert "--trace-url must begin with https://" in capsys.readouterr().err
         assert await _why("deployment/missing", flag) == 1
         assert capsys.readouterr().err == "Error: there is no deployment missing in namespace default\n"
+        assert await _why("node/missing", flag) == 1
+        assert capsys.readouterr().err == "Error: there is no node missing\n"
+        strange = tmp_path / "strange"
+        strange.write_text(_without_ca(config))
+        assert await _why("node/missing", f"--kubeconfig={strange}") == 1
+        told = capsys.readouterr().err
+        assert told.startswith(
+            f"Error: no TLS connection (from {strange}): {url}: the server's certificate is signed by"
+        )
+        assert told.count("\n") == 1
         assert await _why("gadget/web", flag) == 1
         assert "the server has no kind 'gadget'" in capsys.readouterr().err
+
+
+def _without_ca(config: Path) -> str:
+    """The kubeconfig without the CA that it trusts."""
+    found = yaml.safe_load(config.read_text())
+    del found["clusters"][0]["cluster"]["certificate-authority-data"]
+    return str(yaml.safe_dump(found))
 
 
 async def test_why_watches_until_it_is_interrupted(

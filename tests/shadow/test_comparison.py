@@ -185,3 +185,51 @@ def test_patches_of_other_fields_are_other_intentions() -> None:
     other = effect_of(Patch(web, {"metadata": {"labels": {"a": "b"}}}))
     assert one.identity != other.identity
     assert effect_of(Delete(web)).deletes
+
+
+# -- what must not be hidden ------------------------------------------------------------------
+
+
+def test_a_difference_stays_one_when_its_cause_goes_without_a_write() -> None:
+    rounds = Rounds()
+    rounds.decide(0.0, STATUS)
+    (found,) = rounds.due(30.0)
+    rounds.comparison.report(found)
+    assert rounds.decide(31.0) == [found]
+    assert found.superseded
+    assert (rounds.comparison.tally(NAME).missing, rounds.comparison.tally(NAME).late) == (1, 0)
+
+
+def test_the_status_of_an_object_that_was_deleted_was_not_written() -> None:
+    rounds = Rounds()
+    rounds.decide(0.0, STATUS)
+    rounds.cluster.state = None
+    rounds.decide(1.0)
+    assert rounds.figures == (1, 0, 1)
+
+
+def test_pods_that_only_disappeared_were_not_created() -> None:
+    rounds = Rounds()
+    rounds.cluster.state = frozenset({"1", "2"})
+    rounds.decide(0.0, POD)
+    rounds.cluster.state = frozenset({"2"})
+    rounds.decide(1.0)
+    assert rounds.figures == (1, 0, 1)
+    rounds.decide(2.0, POD)
+    rounds.cluster.state = frozenset({"3"})
+    rounds.decide(3.0)
+    assert rounds.figures == (2, 1, 1)
+
+
+def test_the_order_of_conditions_is_no_difference() -> None:
+    before = '{"conditions":[{"type":"Ready","status":"True"},{"type":"Bound","status":"True"}]}'
+    after = '{"conditions":[{"type":"Bound","status":"True"},{"type":"Ready","status":"True"}]}'
+    assert replace(STATUS, before=before, content=after).changes_nothing
+    assert not replace(STATUS, before=before, content='{"conditions":[]}').changes_nothing
+    assert not STATUS.changes_nothing, "what there is already is not known"
+
+
+def test_items_of_the_same_type_are_compared_one_by_one() -> None:
+    before = '{"addresses":[{"type":"InternalIP","address":"1"},{"type":"InternalIP","address":"2"}]}'
+    after = '{"addresses":[{"type":"InternalIP","address":"3"},{"type":"InternalIP","address":"2"}]}'
+    assert list(changes(before, after)) == ["addresses[0].address 1 -> 3"]

@@ -82,3 +82,27 @@ def test_metrics_are_read_by_prometheus() -> None:
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_a_report_is_a_document(form: str) -> None:
     assert "deployment-controller" in output.document(DIFFERENT, form)
+
+
+def test_a_shadow_that_decided_nothing_did_not_agree() -> None:
+    report = replace(TROUBLED, controllers=(QUIET,))
+    assert next(text(report)).startswith("nothing compared; 1 error (")
+    assert next(text(TROUBLED)).startswith("agreed: 3 writes of 12 rounds; 1 error (")
+
+
+def test_differences_that_are_only_counted_are_told() -> None:
+    lines = list(text(replace(AGREED, more=1)))
+    assert lines[0].startswith("1 difference (")
+    assert "and 1 more difference" in lines
+
+
+def test_late_differences_that_are_no_longer_listed_are_counted() -> None:
+    report = replace(AGREED, controllers=(replace(FIGURES, late=1234),), late=(FOUND,))
+    assert any(line.endswith("and then as we would: 1,234") for line in text(report))
+
+
+def test_the_words_of_others_stay_in_their_line() -> None:
+    told = replace(FOUND, theirs="manager says: a\nb\x1b[2J")
+    report = replace(DIFFERENT, differences=(told,), errors=(Trouble("job", "c\nd"),))
+    for lines in (list(text(report)), list(markdown(report))):
+        assert not any("\n" in line or "\x1b" in line for line in lines)

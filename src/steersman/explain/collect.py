@@ -104,7 +104,7 @@ async def collect(
     there is a trace, the time of the snapshot is that of its clock.
     """
     document = await api.get(target.kind, target.namespace, target.name)
-    document["kind"] = target.kind.name
+    document["kind"] = _shown_kind(target.kind)
     # A node has pods of all namespaces; an object in a namespace has to do with that one.
     namespace = target.namespace
     if target.kind.name == "Namespace":
@@ -124,6 +124,12 @@ async def collect(
 
 
 KINDS_BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def _shown_kind(kind: Kind[Any]) -> str:
+    """The kind of an object; with its group, where a kind of Kubernetes has the same name: ``Service.serving.knative.dev``."""
+    known = KINDS_BY_NAME.get(kind.name)
+    return f"{kind.name}.{kind.group}" if known is not None and known.group != kind.group else kind.name
 
 
 def _concerns(kind: Kind[Any], target: Target, namespace: str) -> bool:

@@ -18,6 +18,7 @@ from steersman.client.api import Api, UndecodableObject
 from steersman.client.pager import list_all
 from steersman.explain.model import Decision, Ref
 from steersman.explain.owners import controller_of_kind
+from steersman.explain.words import count
 from steersman.intent.actions import (
     Action,
     Batch,
@@ -107,7 +108,7 @@ async def _ask(
         verdict = f"fails: {error}"
     except Exception as error:  # a decision over odd objects must not hide the findings
         verdict = f"fails: {type(error).__name__}: {error}"
-    more = (f"{len(would) - SHOWN} more writes",) if len(would) > SHOWN else ()
+    more = (count(len(would) - SHOWN, "more write"),) if len(would) > SHOWN else ()
     return Decision(controller.name, subject, (*would[:SHOWN], *more), verdict)
 
 

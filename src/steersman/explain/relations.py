@@ -214,7 +214,7 @@ def _claim(case: Case) -> Told:
 def _node(case: Case) -> Told:
     ready = case.condition("Ready").get("status", "Unknown")
     cordoned = bool(case.spec.get("unschedulable"))
-    words = {"True": "Ready", "False": "NotReady"}.get(ready, "NotReady (silent)")
+    words = {"True": "Ready", "False": "NotReady"}.get(ready, "NotReady (status Unknown)")
     return "to be ready", words + (", cordoned" if cordoned else ""), ready == "True" and not cordoned
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from steersman.api.printable import one_line
+
 SHOWN = 3
 """How many names are listed before the rest is only counted."""
 LONGEST = 300
@@ -49,5 +51,5 @@ def at(when: datetime, now: datetime) -> str:
 
 def brief(message: str) -> str:
     """A message in one line, without its full stop, and not too long."""
-    line = " ".join(message.split()).rstrip(".")
+    line = one_line(" ".join(message.split())).rstrip(".")
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"

@@ -11,8 +11,8 @@ import logging
 import re
 import sys
 
+from steersman.api.printable import one_line
 from steersman.manager.logs import handler_of
-from steersman.manager.output import one_line
 
 CAPACITY = 1000
 """Lines that are remembered."""

@@ -39,11 +39,6 @@ def document(value: object, form: str) -> str:
     return str(yaml.safe_dump(content, sort_keys=False, width=120)).rstrip()
 
 
-def one_line(text: str) -> str:
-    """A foreign text in one line, without control characters: it can neither forge another line nor steer the terminal."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
-
-
 def coloured(terminal: bool, environ: Mapping[str, str]) -> bool:
     """Whether output is coloured: on a terminal, unless NO_COLOR is set."""
     return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"

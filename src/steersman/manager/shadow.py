@@ -32,7 +32,8 @@ from steersman.server.auth.ca import write_public
 from steersman.shadow import report as reports
 from steersman.shadow.exclusions import select
 from steersman.shadow.report import Difference, Excluded, Report
-from steersman.shadow.shadow import NOT_SYNCED, Shadow
+from steersman.shadow.shadow import NOT_LISTED, NOT_SYNCED, Shadow
+from steersman.shadow.their_events import EVENTS
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -115,6 +116,11 @@ async def _prepare(
     configured = tuple(one for one in requested.controllers if one.configured(settings) is not None)
     present, absent = await served(configured, api)
     compared, excluded = select(present)
+    try:
+        await api.list(EVENTS, limit=1)
+    except Forbidden as error:
+        # Without events, refused creates would be differences.
+        raise Forbidden(f"{error.message}; deploy/rbac-read-only.yaml has the rights of a shadow") from None
     compared, unreadable = await _readable(compared, api)
     if not compared:
         print("Error: no controller is left to compare", file=sys.stderr)
@@ -158,7 +164,7 @@ async def _readable(
         try:
             await api.list(kind, limit=1)
         except Forbidden:
-            refused[resource] = "may not be listed with these credentials"
+            refused[resource] = NOT_LISTED
         except NotFound:
             refused[resource] = "is not served"
     left: list[Excluded] = []

@@ -8,13 +8,14 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from steersman.api.errors import ApiError, NotFound, Unreachable
+from steersman.api.errors import ApiError
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.explain.asking import Question, ask, parse_subject
 from steersman.explain.collect import UnknownKind
 from steersman.explain.render import document, text
 from steersman.manager import output, process
+from steersman.manager.connection_errors import explain
 from steersman.manager.flags import UsageError
 from steersman.manager.node import connect
 from steersman.manager.trace_client import trace_connection
@@ -53,14 +54,8 @@ async def _answer(connection: ClientConfig, question: Question, given: Given) ->
             try:
                 asked = not given.values["no-decisions"]
                 told = await ask(api, question, datetime.now(UTC), decisions=asked, trace=trace)
-            except NotFound:
-                print(f"Error: there is no {question}", file=sys.stderr)
-                return 1
-            except Unreachable as error:
-                print(f"Error: no answer from {connection.server}: {error.message}", file=sys.stderr)
-                return 1
             except ApiError as error:
-                print(f"Error: {error.message}", file=sys.stderr)
+                print(f"Error: {explain(error, connection)}", file=sys.stderr)
                 return 1
             page = _page(told, form, paint)
             if not given.values["watch"]:

@@ -2,7 +2,8 @@
 
 An intention is open from the first round that wants it to the first that does not. It is *fulfilled* where its object has changed
 meanwhile, *superseded* where it has not (its cause has gone), and *due* where it is still wanted once the grace time has passed
-without progress. A due intention that is confirmed is a difference; one that is fulfilled after that was *late*.
+without progress. A due intention that is confirmed is a difference; one that is fulfilled after that was *late*, and one that is
+superseded after that stays a difference: the acting manager never did it.
 
 The decision itself is the oracle: whatever the acting manager wrote, the intention ends when our own controller, given the new state,
 wants nothing more. So requests are never compared, and neither are generated names, uids or times.
@@ -62,6 +63,8 @@ class Intention(msgspec.Struct, eq=False):
     """Whether it is a difference already."""
     settled: bool = False
     """Whether the acting manager has done its part: a deleted object may be held by finalizers."""
+    superseded: bool = False
+    """Whether it ended without a write."""
 
 
 class Tally(msgspec.Struct):
@@ -149,7 +152,7 @@ class Comparison:
     def decided(
         self, controller: str, key: Key, wanted: Sequence[Effect], because: str, now: float
     ) -> list[Intention]:
-        """Take in a round; returns the intentions that ended and had been reported, which were late."""
+        """Take in a round; returns the intentions that ended and had been reported: late, or superseded."""
         place = (controller, key)
         self.failing.pop(place, None)
         self.tally(controller).rounds += 1
@@ -187,15 +190,17 @@ class Comparison:
         known.effect, known.count, known.because = effect, count, because
 
     def _ended(self, intention: Intention) -> bool:
-        """Count an intention that is wanted no more; returns whether it was late."""
+        """Count an intention that is wanted no more; returns whether it had been reported."""
         tally = self.tally(intention.controller)
         if intention.settled:
             return False
-        aspect = self._view.aspect(intention.effect)
-        if aspect is UNKNOWN or aspect != intention.aspect:
-            tally.fulfilled += intention.count
-        else:
+        intention.superseded = not _shows(
+            intention.effect, intention.aspect, self._view.aspect(intention.effect)
+        )
+        if intention.superseded:
             tally.superseded += intention.count
+            return intention.reported
+        tally.fulfilled += intention.count
         if intention.reported:
             tally.missing -= 1
             tally.late += 1
@@ -231,6 +236,19 @@ class Comparison:
         """Record that an intention is a difference."""
         intention.reported = True
         self.tally(intention.controller).missing += 1
+
+
+def _shows(effect: Effect, before: object, after: object) -> bool:
+    """Whether the cluster came to show an effect, or may have: a place that no cache shows tells nothing."""
+    if after is UNKNOWN:
+        return True
+    if isinstance(before, frozenset) and isinstance(after, frozenset):
+        # Objects that only disappeared were not created.
+        return not after <= before
+    if effect.verb == "update status" and after is None:
+        # The object was deleted, by a user or with its owner, and its status was not written.
+        return False
+    return after != before
 
 
 def _counted(wanted: Iterable[Effect]) -> Iterator[tuple[Effect, int]]:

@@ -90,6 +90,11 @@ class Effect(msgspec.Struct, frozen=True):
         return (self.verb, self.resource, *self.key, self.uid, self.owner, self.subresource, *self.fields)
 
     @property
+    def changes_nothing(self) -> bool:
+        """Whether the content is what there is already, but for times and the order of conditions."""
+        return bool(self.before) and next(changes(self.before, self.content), None) is None
+
+    @property
     def creates(self) -> bool:
         return self.verb == "create"
 
@@ -199,11 +204,11 @@ def _or_empty(value: Any, empty: Any) -> Any:
 
 
 def _by_name(items: list[Any]) -> dict[str, Any]:
-    """The items of a list by their type or name, where they have one: the order of conditions is no difference."""
-    return {
-        str(field_of(item, "type") or field_of(item, "name") or number): item
-        for number, item in enumerate(items)
-    }
+    """The items of a list by their type or name, where each has one of its own: the order of conditions is no difference."""
+    named = {str(field_of(item, "type") or field_of(item, "name") or ""): item for item in items}
+    if len(named) == len(items) and "" not in named:
+        return named
+    return {str(number): item for number, item in enumerate(items)}
 
 
 def _brief(value: Any) -> str:

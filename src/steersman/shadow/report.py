@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from steersman.api.printable import one_line
 from steersman.shadow.comparison import Tally
 
 Side = Literal["missing", "extra"]
@@ -192,14 +193,15 @@ def text(report: Report, paint: Paint = plain) -> Iterator[str]:
         yield from _told(each, paint)
     if hidden := len(report.differences) - len(list(_limited(report.differences))) + report.more:
         yield ""
-        yield f"and {hidden:,} more differences"
+        yield f"and {hidden:,} more {'difference' if hidden == 1 else 'differences'}"
     if report.late:
         yield ""
         yield paint(
-            f"Late, after more than {report.grace:g} s, and then as we would: {len(report.late)}", BOLD
+            f"Late, after more than {report.grace:g} s, and then as we would: {max(len(report.late), report.total.late):,}",
+            BOLD,
         )
         for each in report.late[:SHOWN]:
-            yield f"  {each.controller}: {each.object}: {each.ours}"
+            yield f"  {each.controller}: {each.object}: {one_line(each.ours)}"
     if report.unattributed:
         yield ""
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.unattributed.items())
@@ -208,12 +210,17 @@ def text(report: Report, paint: Paint = plain) -> Iterator[str]:
         yield ""
         yield paint("Not compared because of errors", BOLD)
         for trouble in report.errors[:SHOWN]:
-            yield f"  {trouble.where}: {trouble.error}"
+            yield f"  {trouble.where}: {one_line(trouble.error)}"
     if report.excluded:
         yield ""
         yield paint("Not compared", BOLD)
         for left in report.excluded:
             yield f"  {left.name}: {left.reason}"
+
+
+def plural(number: int, noun: str) -> str:
+    """``1 error``, ``2 errors``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def verdict(report: Report, paint: Paint = plain) -> str:
@@ -222,12 +229,15 @@ def verdict(report: Report, paint: Paint = plain) -> str:
     where = f"{report.server}, {report.seconds:.0f} s, grace {report.grace:g} s"
     if not report.agreed:
         count = len(report.differences) + report.more
-        names = dict.fromkeys(each.controller for each in report.differences)
-        words = f"{count:,} difference{'' if count == 1 else 's'}: {', '.join(names)}"
+        names = ", ".join(dict.fromkeys(each.controller for each in report.differences))
+        words = f"{plural(count, 'difference')}{names and ': '}{names}"
         return f"{paint(words, RED)} ({where})"
-    agreed = f"agreed: {total.fulfilled:,} writes of {total.rounds:,} rounds"
+    errors = plural(len(report.errors), "error")
+    if report.errors and not total.rounds:
+        return f"{paint(f'nothing compared; {errors}', RED)} ({where})"
+    agreed = f"agreed: {plural(total.fulfilled, 'write')} of {plural(total.rounds, 'round')}"
     if report.errors:
-        return f"{paint(f'{agreed}; {len(report.errors)} errors', YELLOW)} ({where})"
+        return f"{paint(f'{agreed}; {errors}', YELLOW)} ({where})"
     return f"{paint(agreed, GREEN)} ({where})"
 
 
@@ -241,14 +251,14 @@ def _limited(differences: Iterable[Difference]) -> Iterator[Difference]:
 
 def _told(each: Difference, paint: Paint) -> Iterator[str]:
     yield f"{paint(each.object, BOLD)}: {paint(SIDES[each.side], RED)} ({each.controller})"
-    yield f"  we:    {each.ours}"
-    yield f"  they:  {each.theirs}"
+    yield f"  we:    {one_line(each.ours)}"
+    yield f"  they:  {one_line(each.theirs)}"
     yield f"  since  {each.since}, found {each.found}"
 
 
 def brief(each: Difference) -> str:
     """A difference in one line, for progress."""
-    return f"{each.controller}: {SIDES[each.side]}: {each.object}: {each.ours}"
+    return f"{each.controller}: {SIDES[each.side]}: {each.object}: {one_line(each.ours)}"
 
 
 # -- markdown ---------------------------------------------------------------------------------
@@ -268,10 +278,13 @@ def markdown(report: Report) -> Iterator[str]:
         yield "|---|---|---|---|---|---|"
         for each in _limited(report.differences):
             cells = (each.controller, each.object, SIDES[each.side], each.ours, each.theirs, each.since)
-            yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+            yield f"| {' | '.join(one_line(cell).replace('|', chr(92) + '|') for cell in cells)} |"
     for title, lines in (
-        ("Late", [f"{each.controller}: {each.object}: {each.ours}" for each in report.late[:SHOWN]]),
-        ("Errors", [f"{each.where}: {each.error}" for each in report.errors[:SHOWN]]),
+        (
+            "Late",
+            [f"{each.controller}: {each.object}: {one_line(each.ours)}" for each in report.late[:SHOWN]],
+        ),
+        ("Errors", [f"{each.where}: {one_line(each.error)}" for each in report.errors[:SHOWN]]),
         ("Not compared", [f"`{each.name}`: {each.reason}" for each in report.excluded]),
     ):
         if lines:

@@ -7,13 +7,22 @@ when their grace time is over. What is still wanted then is looked at live, and 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from steersman.api.clock import Clock
-from steersman.api.errors import ApiError, Forbidden, NotFound
+from steersman.api.errors import (
+    ApiError,
+    Forbidden,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
 from steersman.api.kinds import NAMESPACES, PODS, Object
 from steersman.api.meta import format_time
 from steersman.api.scheme import Key, Kind
@@ -48,12 +57,15 @@ GRACE = 30.0
 """Default grace time, in seconds."""
 GRACE_OVER = Timer("grace time over")
 MAX_DIFFERENCES = 1000
-"""Differences that are kept one by one; more are counted."""
+"""Differences that are kept one by one, and late ones; more are counted."""
 MAX_POSTPONED = 5
 """How often a difference is put off because the cache is behind the server."""
 POSTPONE = 2.0
 """Seconds by which it is put off."""
 NOT_SYNCED = "its cache has not synced"
+NOT_LISTED = "may not be listed with these credentials"
+LASTING = (Forbidden, Unauthorized, Unreachable)
+"""Errors of a watch that keep a cache from following the cluster."""
 OWNED = "shadow: by controller"
 """The index of objects by the uid of their controller."""
 
@@ -92,7 +104,9 @@ class CachedCluster:
     def store(self, resource: str) -> Store[Any] | None:
         """The store of a resource; None where no informer follows it."""
         found = self._informers.get(resource)
-        if found is None:
+        if found is None or self._group.informers.known(found.kind) is not found:
+            # Informers of custom resources come and go.
+            self._informers = {}
             for informer in self._group.informers:
                 if not informer.kind.fields:
                     self._informers.setdefault(informer.kind.resource, informer)
@@ -109,7 +123,7 @@ class CachedCluster:
         if store is None or effect.verb == "delete all":
             return UNKNOWN
         if effect.creates and effect.key.name.endswith("*"):
-            return tuple(obj.metadata.uid for obj in self.owned(store, effect.owner))
+            return frozenset(obj.metadata.uid for obj in self.owned(store, effect.owner))
         obj: Object | None = store.get(effect.key)
         if obj is None or (effect.uid and obj.metadata.uid != effect.uid):
             return None
@@ -170,7 +184,8 @@ class Shadow:
             if informer.kind.resource in CREATED:
                 informer.subscribe(partial(self.their_writes.changed, informer.kind))
         self.differences: list[Difference] = []
-        self.late: list[Difference] = []
+        self.late: deque[Difference] = deque(maxlen=MAX_DIFFERENCES)
+        """The latest differences that were resolved."""
         self._clock = clock
         self._server = server
         self._excluded = tuple(excluded)
@@ -299,6 +314,10 @@ class Shadow:
             intention = await self._suspects.get()
             try:
                 theirs = await self._look(intention)
+            except (ServerError, TooManyRequests, Unreachable):
+                # What the acting manager did is not known while there is no answer.
+                self._postpone(intention, self._suspected[intention])
+                continue
             except ApiError as error:
                 theirs = f"could not be read: {error}"
             postponed = self._suspected.pop(intention, 0)
@@ -306,10 +325,13 @@ class Shadow:
                 continue
             if theirs is None and postponed < MAX_POSTPONED:
                 # The cache is behind the server: our controller may want something else once it is not.
-                self._suspected[intention] = postponed + 1
-                asyncio.get_running_loop().call_later(POSTPONE, self._suspect_again, intention)
+                self._postpone(intention, postponed + 1)
                 continue
             self._report(intention, theirs or "changes all the time")
+
+    def _postpone(self, intention: Intention, times: int) -> None:
+        self._suspected[intention] = times
+        asyncio.get_running_loop().call_later(POSTPONE, self._suspect_again, intention)
 
     def _suspect_again(self, intention: Intention) -> None:
         if self.comparison.still_open(intention):
@@ -372,9 +394,9 @@ class Shadow:
             self._more += 1
 
     def _resolve(self, intention: Intention) -> None:
-        """The acting manager came to the same after the grace time."""
+        """A difference is wanted no more: the acting manager came to the same after the grace time, or the cause has gone."""
         difference = self._reported.pop(intention, None)
-        if difference is None:
+        if difference is None or intention.superseded:
             return
         difference.resolved = self._time(self._clock.monotonic())
         if difference in self.differences:
@@ -416,17 +438,25 @@ class Shadow:
 
     def _unreadable(self) -> Iterator[Excluded]:
         """The resources that controllers of all resources may not list."""
-        for informer in self.group.informers.unsynced():
+        for informer in self._unsynced() if self.their_writes.active else ():
             if is_forbidden(informer):
-                reason = (
-                    "the garbage collector's decisions about it: it may not be listed with these credentials"
-                )
+                reason = f"the garbage collector's decisions about it: it {NOT_LISTED}"
                 yield Excluded(informer.kind.resource, reason)
 
+    def _unsynced(self) -> Iterable[Informer[Any]]:
+        """The informers that are not synced, one of each resource."""
+        return {each.kind.resource: each for each in self.group.informers.unsynced()}.values()
+
     def _errors(self) -> Iterator[Trouble]:
-        for informer in self.group.informers.unsynced():
+        for informer in self._unsynced():
             if not is_forbidden(informer):
                 yield Trouble(informer.kind.resource, NOT_SYNCED)
+            elif not self.their_writes.active:
+                yield Trouble(informer.kind.resource, f"{NOT_LISTED}, so nothing is compared")
+        for informer in self.group.informers:
+            state = informer.state
+            if informer.synced and isinstance(state, Broken) and isinstance(state.error, LASTING):
+                yield Trouble(informer.kind.resource, f"its watch fails: {state.error}")
         for (name, key), error in self.comparison.failing.items():
             yield Trouble(f"{name} {key}", error)
         if self.api.refused:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman.api.cloud import NotSupported
 from steersman.api.errors import ApiError, Conflict, Forbidden, Invalid, Unauthorized
@@ -36,7 +37,7 @@ from steersman.runtime.action_table.interpretation import address_of
 from steersman.runtime.decision_driver import WillingServer, patched
 from steersman.runtime.shell import Shell
 from steersman.runtime.trace import Step
-from steersman.shadow.intention import Effect, effect_of
+from steersman.shadow.intention import Effect, changes, effect_of, normalised
 
 T = TypeVar("T")
 
@@ -117,8 +118,7 @@ class ShadowShell(Shell):
             self._rounds[key].refused = True
             raise refusal
         effect = effect_of(action)
-        if not effect.before or effect.content != effect.before:
-            # A status that differs in times alone is no difference.
+        if not effect.changes_nothing:
             wanted.append(effect)
         return interpretation_of(action).simulate(self._server, action)
 
@@ -160,7 +160,12 @@ class ShadowShell(Shell):
         after = copy.deepcopy(before)
         change(after)
         if after != before:
-            wanted.append(effect_of(action))
+            effect = effect_of(action)
+            if not effect.content:
+                # Another edit of an object that was written meanwhile is a new intention.
+                edit = "\n".join(changes(normalised(before), normalised(after)))
+                effect = replace(effect, content=edit)
+            wanted.append(effect)
         if at.kind.type is dict:
             return after
         return msgspec.json.decode(msgspec.json.encode(after), type=at.kind.type)

@@ -80,3 +80,9 @@ def test_another_client_of_a_known_fight_gets_its_name() -> None:
     (row,) = name_fights(known, {WEB: contest("kubectl", "steersman")}, NOON)
     assert row.object == "Deployment shop/web spec.replicas"
     assert row.between == "another client <-> deployment (kubectl, steersman)"
+
+
+def test_a_field_that_managers_share_is_not_fought_over() -> None:
+    owned: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
+    assert owners_of(managed(("helm", owned), ("argocd", owned))) == {}
+    assert owners_of(managed(("helm", owned), ("helm", owned))) == {"spec.replicas": "helm"}

@@ -115,6 +115,28 @@ def test_a_lost_connection_is_told_and_the_picture_stays(plane: tuple[Child, Pat
         assert terminal.wait() == 0
 
 
+def test_a_control_plane_that_is_started_again_is_found_by_its_new_kubeconfig(
+    plane: tuple[Child, Path], tmp_path: Path
+) -> None:
+    up, config = plane
+    with Terminal((*STEERSMAN, "top", f"--kubeconfig={config}", "--interval=0.1"), 120, 30) as terminal:
+        terminal.see("default/web")
+        up.stop()
+        terminal.see("; this is the last picture")
+        config.unlink()
+        # Another CA, and another port.
+        again = Child((*STEERSMAN, "up", "--port=0", f"--kubeconfig={config}"), tmp_path / "again.log")
+        try:
+            asyncio.run(_make_deployment(again, config))
+            terminal.press("s")
+            page = terminal.see(kubeconfig.load(str(config)).server)
+            assert "sort: queue" in page
+            terminal.press("q")
+            assert terminal.wait() == 0
+        finally:
+            again.stop()
+
+
 async def test_a_pipe_gets_tables_and_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "config"
     options = read(["--port=0", f"--kubeconfig={config}"])
@@ -164,9 +186,11 @@ def _as(config: Path, token: str) -> object:
     return found
 
 
-def test_an_interval_is_not_a_busy_loop(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["top", "--interval=0"]) == 1
-    assert capsys.readouterr().err == "Error: --interval must be at least 0.1 seconds, but got 0\n"
+@pytest.mark.parametrize("interval", ["0", "nan", "inf"])
+def test_an_interval_is_not_a_busy_loop(interval: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["top", f"--interval={interval}"]) == 1
+    told = capsys.readouterr().err
+    assert told == f"Error: --interval must be at least 0.1 seconds, but got {interval}\n"
 
 
 async def test_a_server_that_is_gone_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,14 +7,20 @@ shown, and `session` has the terminal.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import NamedTuple, Self
 
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
+from steersman.client.tls import TlsMaterial, load_material
 from steersman.explain.collect import UnknownKind, find_kind
 from steersman.manager import output, process
 from steersman.manager.flags import UsageError
@@ -40,12 +46,11 @@ MAX_CONTESTS = 32
 def main(given: Given) -> int:
     """Entry point of ``steersman top``."""
     interval = given.values["interval"]
-    if interval < LEAST_INTERVAL:
+    if not LEAST_INTERVAL <= interval < math.inf:
         raise UsageError(f"--interval must be at least {LEAST_INTERVAL} seconds, but got {interval:g}")
     controller = _controller(given.values["controller"])
     try:
-        cluster = connect(given.values["kubeconfig"])
-        return process.run(_show(trace_connection(cluster, given), cluster, controller, given))
+        return process.run(_show(controller, given))
     except (ConfigError, NoTrace) as error:
         raise UsageError(str(error)) from None
 
@@ -59,18 +64,75 @@ def _controller(word: str) -> str:
     return next((name for name, aliases in KNOWN.items() if word in (name, *aliases)), word)
 
 
-class Source:
-    """Makes pictures from the answers of a manager."""
+class Endpoints(NamedTuple):
+    """Where answers come from, with the certificates that their files hold now."""
 
-    def __init__(self, api: HttpApi, cluster: HttpApi, controller: str) -> None:
-        """``api`` has the trace; ``cluster`` is the API server; ``controller`` is the one to ask for, empty: all."""
-        self._api = api
-        self._cluster = cluster
+    trace: ClientConfig
+    cluster: ClientConfig
+    certificates: tuple[TlsMaterial, TlsMaterial]
+
+
+def read_endpoints(given: Given) -> Endpoints:
+    """Read the kubeconfig and the flags. Raises `ConfigError` and `UsageError`."""
+    cluster = connect(given.values["kubeconfig"])
+    trace = trace_connection(cluster, given)
+    return Endpoints(trace, cluster, (load_material(trace.tls), load_material(cluster.tls)))
+
+
+class Source:
+    """Makes pictures from the answers of a manager. An async context manager."""
+
+    def __init__(self, read: Callable[[], Endpoints], controller: str) -> None:
+        """``read`` reads the kubeconfig, and is called again when there is no answer; ``controller`` is the one to ask for, empty: all."""
+        self._read = read
         self._controller = controller
         self._contests: dict[Suspect, Contest] = {}
 
+    async def __aenter__(self) -> Self:
+        await self._connect(self._read())
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._connections.aclose()
+
+    async def _connect(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self._connections = AsyncExitStack()
+        # The API server, and what has the trace.
+        self._cluster = await self._connections.enter_async_context(HttpApi(endpoints.cluster, qps=0))
+        self._api = await self._connections.enter_async_context(HttpApi(endpoints.trace, qps=0))
+
+    @property
+    def server(self) -> str:
+        """The URL of what has the trace."""
+        return self._endpoints.trace.server
+
     async def look(self, before: Picture | None = None) -> Picture:
-        """The picture of now. Raises `NoTrace`."""
+        """The picture of now. Raises `NoTrace`.
+
+        A `steersman up` that is started again has another CA, and may have another port: its kubeconfig has both.
+        """
+        try:
+            return await self._look(before)
+        except NoTrace:
+            if before is None or not await self._reconnect():
+                raise
+            return await self._look(None)
+
+    async def _reconnect(self) -> bool:
+        """Read the kubeconfig again, and connect if it has changed; returns whether it has."""
+        try:
+            endpoints = self._read()
+        except (ConfigError, UsageError):
+            # It is gone, or half written: the connection that there is stays.
+            return False
+        if endpoints == self._endpoints:
+            return False
+        await self._connections.aclose()
+        await self._connect(endpoints)
+        return True
+
+    async def _look(self, before: Picture | None) -> Picture:
         picture = before
         for _ in range(MAX_ANSWERS):
             query = {"limit": str(MAX_LIMIT), "controller": self._controller}
@@ -112,10 +174,9 @@ class Source:
             del self._contests[next(iter(self._contests))]
 
 
-async def _show(connection: ClientConfig, cluster: ClientConfig, controller: str, given: Given) -> int:
+async def _show(controller: str, given: Given) -> int:
     form = given.values["output"]
-    async with HttpApi(connection, qps=0) as api, HttpApi(cluster, qps=0) as cluster_api:
-        source = Source(api, cluster_api, controller)
+    async with Source(partial(read_endpoints, given), controller) as source:
         picture = await source.look()
         if controller and picture.running and not picture.rows:
             raise UsageError(
@@ -134,7 +195,7 @@ async def _show(connection: ClientConfig, cluster: ClientConfig, controller: str
             sort=given.values["sort"],
             selected=picture.rows[0].controller if controller and picture.rows else "",
         )
-        await Session(source.look, picture, view, connection.server, given.values["interval"]).run()
+        await Session(source, picture, view, given.values["interval"]).run()
     return 0
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from steersman.manager.output import one_line, table
+from steersman.api.printable import one_line
+from steersman.manager.output import table
 from steersman.manager.top.model import FightRow, HotRow, Picture, Row, short, sort_rows
 
 OLD, TOO_OLD = 5.0, 60.0

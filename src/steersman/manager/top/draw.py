@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 from rich.text import Text
 
-from steersman.manager.output import one_line
+from steersman.api.printable import one_line
 from steersman.manager.top.answer import CauseText, RoundText
 from steersman.manager.top.columns import (
     COLUMNS,

@@ -63,13 +63,20 @@ def suspects(picture: Picture) -> list[Suspect]:
 
 
 def owners_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """The manager of each field outside of the status."""
+    """The manager of each field outside of the status. Managers that share a field agree on it, so it has none here."""
     found: dict[str, str] = {}
+    shared: set[str] = set()
     for entry in document.get("metadata", {}).get("managedFields") or ():
         if entry.get("subresource") != "status":
             manager = str(entry.get("manager") or "unknown")
-            found.update((path, manager) for path in _paths(entry.get("fieldsV1") or {}))
-    return {path: manager for path, manager in found.items() if not path.startswith(("status", "metadata"))}
+            for path in _paths(entry.get("fieldsV1") or {}):
+                if found.setdefault(path, manager) != manager:
+                    shared.add(path)
+    return {
+        path: manager
+        for path, manager in found.items()
+        if path not in shared and not path.startswith(("status", "metadata"))
+    }
 
 
 def _paths(fields: Mapping[str, Any], before: str = "") -> Iterator[str]:

@@ -8,10 +8,11 @@ import signal
 import sys
 import termios
 import tty
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from time import monotonic
+from typing import Protocol
 
 from msgspec.structs import replace
 from rich.console import Console, Group
@@ -26,23 +27,35 @@ RETRY = 1.0
 """Seconds at least between two attempts while there is no answer."""
 
 
+class Source(Protocol):
+    """Where pictures come from."""
+
+    @property
+    def server(self) -> str:
+        """The URL that is asked."""
+        ...
+
+    async def look(self, before: Picture | None) -> Picture:
+        """The next picture from the last one. Raises `NoTrace`."""
+        ...
+
+
 class Session:
     """A live view: what was last seen, what the user chose, and the terminal."""
 
     def __init__(
         self,
-        look: Callable[[Picture | None], Awaitable[Picture]],
+        source: Source,
         picture: Picture,
         view: View,
-        server: str,
         interval: float,
     ) -> None:
-        """``look`` makes the next picture from the last one, or raises `NoTrace`; ``picture`` is the first."""
-        self._look = look
+        """``picture`` is the first one of the source."""
+        self._source = source
         self._picture = picture
         self._view = view
         self._interval = interval
-        self._connection = Connection(server, datetime.now(UTC))
+        self._connection = Connection(source.server, datetime.now(UTC))
         self._seen = monotonic()
         """When the last answer came."""
         self._resumed = asyncio.Event()
@@ -87,13 +100,13 @@ class Session:
                 self._resumed.clear()
                 await self._resumed.wait()
             try:
-                self._picture = await self._look(self._picture)
+                self._picture = await self._source.look(self._picture)
             except NoTrace as error:
                 lost_for = monotonic() - self._seen
                 self._connection = replace(self._connection, lost=str(error), lost_for=lost_for)
             else:
                 self._seen = monotonic()
-                self._connection = replace(self._connection, lost="", seen=datetime.now(UTC))
+                self._connection = Connection(self._source.server, datetime.now(UTC))
             self._draw()
 
     # -- keys ---------------------------------------------------------------------------------
