@@ -174,7 +174,9 @@ class ResponseWriter:
             # A line break in a value would begin another header, or another response.
             block = "".join(f"{_on_one_line(line[:-2])}\r\n" for line in lines)
         date = self._date(self._loop.time())
-        return f"{_STATUS_LINES[status]}{block}Date: {date}\r\n\r\n".encode("utf-8", "surrogateescape")
+        # Webhooks and aggregated servers may answer with a code that has no name; the phrase is then that of Go.
+        line = _STATUS_LINES.get(status) or f"HTTP/1.1 {status} status code {status}\r\n"
+        return f"{line}{block}Date: {date}\r\n\r\n".encode("utf-8", "surrogateescape")
 
     def pause(self) -> None:
         """Note that the transport's send buffer is full."""

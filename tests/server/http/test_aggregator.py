@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
+import os
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,10 +16,14 @@ from typing import Any
 
 import aiohttp
 import pytest
+import yaml
+from aiohttp import web
 
 from steersman.server.auth.ca import self_signed
+from steersman.server.auth.users import User
 from steersman.server.calls import WebhookAddresses
 from steersman.server.http import aggregator
+from steersman.server.http.forwarding import user_headers
 from tests.harness import extension_server
 from tests.harness.extension_server import AGGREGATED, DISCOVERY, Extension, api_service
 from tests.server.http.conftest import Plane
@@ -342,3 +349,141 @@ async def test_a_server_that_hangs_is_a_504_and_no_other_request_waits(
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
             await session.ws_connect(f"{plane.edge.url}{FLAVORS}/mint/taste")
         assert refused.value.status == 504
+
+
+# -- who is told to the other server ----------------------------------------------------------
+
+
+def certified(plane: Plane, user: str) -> aiohttp.ClientSession:
+    """A client with a certificate for a user."""
+    made = yaml.safe_load(plane.boot.kubeconfig(plane.edge.url, user, ("system:masters",)))["users"][0][
+        "user"
+    ]
+    pair = plane.directory / "client"
+    pair.write_bytes(
+        b"".join(base64.b64decode(made[f"client-{part}-data"]) for part in ("certificate", "key"))
+    )
+    trusted = ssl.create_default_context(cadata=plane.boot.authority.pair.cert.decode())
+    trusted.load_cert_chain(pair)
+    return aiohttp.ClientSession(plane.edge.url, connector=aiohttp.TCPConnector(ssl=trusted))
+
+
+async def test_the_token_among_the_subprotocols_of_a_websocket_is_not_passed_on(
+    plane: Plane, tmp_path: Path
+) -> None:
+    token = base64.urlsafe_b64encode(b"admin-token").decode().rstrip("=")
+    offered = (f"base64url.bearer.authorization.k8s.io.{token}", "taste.example.com", "v2.example.com")
+    async with extension(plane, tmp_path) as remote, plane.session() as session, plane.session("") as browser:
+        await register(plane, session, api_service(remote.ca_bundle))
+        async with browser.ws_connect(f"{plane.edge.url}{FLAVORS}/mint/taste", protocols=offered) as socket:
+            assert socket.protocol == "taste.example.com"
+    (seen,) = (each for each in remote.seen if each.path.endswith("/taste"))
+    assert seen.headers["X-Remote-User"] == "root"
+    assert seen.headers.getall("Sec-WebSocket-Protocol") == ["taste.example.com,v2.example.com"]
+    assert token not in str(seen.headers)
+
+
+@pytest.mark.parametrize("user", ["jürgen", "Жук"])
+async def test_the_name_of_a_user_is_the_same_for_an_upgrade_and_any_other_request(
+    plane: Plane, tmp_path: Path, user: str
+) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        await register(plane, session, api_service(remote.ca_bundle))
+        async with certified(plane, user) as client:
+            async with client.get(FLAVORS) as answer:
+                assert answer.status == 200
+            async with client.ws_connect(f"{plane.edge.url}{FLAVORS}/mint/taste"):
+                pass
+    assert [each.headers["X-Remote-User"] for each in remote.seen if each.path.startswith(FLAVORS)] == [
+        user
+    ] * 2
+
+
+async def test_a_line_break_in_the_name_of_a_user_adds_no_header(plane: Plane, tmp_path: Path) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        await register(plane, session, api_service(remote.ca_bundle))
+        async with certified(plane, "mallory\r\nX-Remote-Group: admins") as client:
+            async with client.get(FLAVORS) as answer:
+                assert answer.status == 503
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await client.ws_connect(f"{plane.edge.url}{FLAVORS}/mint/taste")
+            assert refused.value.status == 503
+    assert not [each for each in remote.seen if each.path.startswith(FLAVORS)]
+
+
+def test_the_keys_of_extra_fields_are_escaped_byte_by_byte_as_go_does_it() -> None:
+    user = User("a", extra={"example.com/Жü~|": ("x",)})
+    assert user_headers(user)[-1] == ("X-Remote-Extra-example.com%2F%D0%96%C3%BC~|", "x")
+
+
+# -- answers as they come ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [299, 460, 999])
+async def test_a_code_without_a_name_is_passed_back(
+    plane: Plane, tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Extension, "_told", lambda *of: web.Response(status=code, text="so"))
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        await register(plane, session, api_service(remote.ca_bundle))
+        async with asyncio.timeout(10), session.put(f"{FLAVORS}/mint", data=b"{}") as answer:
+            assert (answer.status, await answer.text()) == (code, "so")
+
+
+async def test_an_answer_that_is_compressed_is_not_compressed_again(
+    plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = os.urandom(200_000).hex().encode()
+    encoding = {"Content-Encoding": "gzip"}
+    monkeypatch.setattr(
+        Extension, "_told", lambda *of: web.Response(body=gzip.compress(text), headers=encoding)
+    )
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        await register(plane, session, api_service(remote.ca_bundle))
+        headers = {"Accept-Encoding": "gzip"}
+        async with session.put(f"{FLAVORS}/mint", data=b"{}", headers=headers) as answer:
+            assert answer.headers.getall("Content-Encoding") == ["gzip"]
+            assert await answer.read() == text
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks", "end of the connection"])
+async def test_a_long_refusal_of_an_upgrade_is_whole(
+    plane: Plane, tmp_path: Path, framing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piece = b"no" * 20_000
+
+    async def refuse(self: Extension, request: web.Request) -> web.StreamResponse:
+        refusal = web.StreamResponse(status=400)
+        if framing == "length":
+            refusal.content_length = 10 * len(piece)
+        elif framing == "chunks":
+            refusal.enable_chunked_encoding()
+        else:
+            refusal.force_close()
+            request._version = aiohttp.HttpVersion10
+        await refusal.prepare(request)
+        for _ in range(10):
+            await refusal.write(piece)
+        return refusal
+
+    monkeypatch.setattr(Extension, "_upgraded", refuse)
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        await register(plane, session, api_service(remote.ca_bundle))
+        headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
+        async with session.post(f"{FLAVORS}/mint/taste", headers=headers) as answer:
+            assert (answer.status, await answer.read()) == (400, 10 * piece)
+
+
+async def test_other_servers_have_real_time_whatever_the_speed_of_the_clock(
+    plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a loop whose timers are this much faster: no answer comes within a ten-thousandth of a second.
+    monkeypatch.setattr(asyncio.get_running_loop(), "speed", 1e5, raising=False)
+    for name in ("CHECK_TIMEOUT", "REQUEST_TIMEOUT"):
+        monkeypatch.setattr(aggregator, name, 1e-4)
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        condition = await register(plane, session, api_service(remote.ca_bundle))
+        assert (condition.status, condition.reason) == ("True", "Passed")
+        async with session.ws_connect(f"{plane.edge.url}{FLAVORS}/mint/taste") as socket:
+            await socket.send_str("sweet")
+            assert await socket.receive_str() == "SWEET"

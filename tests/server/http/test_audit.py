@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,3 +75,39 @@ def test_a_line_that_cannot_be_written_is_lost_with_one_warning(
     assert [record.message.partition(": ")[0] for record in caplog.records] == [
         "cannot write the audit log /dev/full"
     ]
+
+
+def test_a_log_that_cannot_be_opened_anew_goes_on_in_the_old_file_and_in_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "MAX_SIZE", 10)
+    path = tmp_path / "log"
+    log = audit.AuditLog(path)
+
+    def fail(*of: Any) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "open", fail)
+        log.write({"a": "long enough"})
+    # What is opened next gets the lowest number that is free.
+    with (tmp_path / "other").open("wb"):
+        log.write({"b": 1})
+        log.write({"c": 1})
+    log.close()
+    assert (tmp_path / "other").read_bytes() == b""
+    assert (tmp_path / "log.1").read_text() == '{"a":"long enough"}\n{"b":1}\n'
+    assert path.read_text() == '{"c":1}\n'
+
+
+async def test_a_long_user_agent_is_cut_off_as_upstream_does_it(tmp_path: Path) -> None:
+    async with embedded(tmp_path / "audit.log") as target:
+        connector = aiohttp.TCPConnector(ssl=target.context(""))
+        headers = {"User-Agent": "x" * 100_000}
+        async with (
+            aiohttp.ClientSession(target.url, connector=connector) as session,
+            session.get("/version", headers=headers) as answer,
+        ):
+            assert answer.status == 200
+    (event,) = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
+    assert event["userAgent"] == "x" * 1024 + "...TRUNCATED"

@@ -243,3 +243,14 @@ def test_time_holds_still_in_a_simulated_cluster_while_a_webhook_is_asked_over_a
         cluster.wait_until(lambda: len(cluster.list("pods")) == 2)
         assert cluster.now == before
     assert [path for path, _ in hooks.asked] == ["/allow"] * 2
+
+
+@pytest.mark.parametrize(("code", "answered_with"), [(460, 460), (200, 400), (5000, 500)])
+async def test_a_refusal_with_a_code_of_its_own_is_answered(
+    plane: Plane, hooks: WebhookServer, code: int, answered_with: int
+) -> None:
+    hooks.handlers["/deny"] = lambda review: answered(review, allowed=False, status={"code": code})
+    async with plane.session() as session, asyncio.timeout(10):
+        await configure(session, configuration("Validating", "v", hooks.url("/deny")))
+        answer, status, _ = await create(session)
+    assert (answer, status["code"]) == (answered_with, answered_with)

@@ -24,7 +24,8 @@ from steersman.server.auth.users import ANONYMOUS, User, authenticated
 from steersman.server.auth.x509 import certificate_user
 
 _INVALID = "invalid bearer token"
-_PROTOCOL = "base64url.bearer.authorization.k8s.io."
+TOKEN_PROTOCOL = "base64url.bearer.authorization.k8s.io."
+"""The beginning of a WebSocket subprotocol that is a bearer token."""
 _EXTRA_SPACE = (
     "the provided Authorization header contains extra space before the bearer token, and is ignored"
 )
@@ -171,7 +172,7 @@ def _bearer_token(credentials: Credentials, warnings: tuple[str, ...]) -> tuple[
 def _protocol_token(credentials: Credentials, warnings: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """The bearer token among the subprotocols of a WebSocket. Raises `InvalidCredential` if it is malformed."""
     offered = [one.strip() for header in credentials.protocols for one in header.split(",")]
-    tokens = [one.removeprefix(_PROTOCOL) for one in offered if one.startswith(_PROTOCOL)]
+    tokens = [one.removeprefix(TOKEN_PROTOCOL) for one in offered if one.startswith(TOKEN_PROTOCOL)]
     if not tokens:
         return "", warnings
     if len(tokens) > 1:

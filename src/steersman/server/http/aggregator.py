@@ -39,7 +39,7 @@ from steersman.server.http.context import Context
 from steersman.server.http.forwarding import HOP_BY_HOP, is_upgrade, passed_on, user_headers
 from steersman.server.http.responses import Response
 from steersman.server.http.upgraded_connection import UpgradedConnection, request_upgrade
-from steersman.server.http.webhook_client import go_error, load_aiohttp
+from steersman.server.http.webhook_client import go_error, load_aiohttp, real_timeout
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
@@ -223,7 +223,7 @@ class Aggregator:
             # Side by side: one that hangs holds up no other.
             await asyncio.gather(*map(self._check_safely, list(self._remote.values())))
             try:
-                async with asyncio.timeout(CHECK_INTERVAL):
+                async with real_timeout(CHECK_INTERVAL):
                     await self._wake.wait()
             except TimeoutError:
                 self._remote = {
@@ -264,7 +264,7 @@ class Aggregator:
         path = f"/apis/{group}/{version}"
         shown = f"https://{remote.endpoint.address}{path}"
         try:
-            async with asyncio.timeout(CHECK_TIMEOUT):
+            async with real_timeout(CHECK_TIMEOUT):
                 status, legacy, _ = await self._get(remote, path, "application/json")
                 if not 200 <= status < 300:
                     return f"failing or missing response from {shown}: bad status from {shown}: {status}"
@@ -277,7 +277,7 @@ class Aggregator:
         made = msgspec.structs.replace(known)
         for read in (self._read_discovery, self._read_v2, self._read_v3):
             try:
-                async with asyncio.timeout(CHECK_TIMEOUT):
+                async with real_timeout(CHECK_TIMEOUT):
                     await read(remote, made, legacy)
             except Exception as error:
                 # Requests are passed on all the same; what is known stays.
@@ -368,8 +368,7 @@ class Aggregator:
                 return await self._upgrade(ctx, remote)
             if ctx.info.verb == "watch":
                 return await self._pass_on(ctx, remote)
-            speed: float = getattr(asyncio.get_running_loop(), "speed", 1.0)
-            async with asyncio.timeout(REQUEST_TIMEOUT * speed):
+            async with real_timeout(REQUEST_TIMEOUT):
                 return await self._pass_on(ctx, remote)
         except TimeoutError:
             message = "Timeout: request did not complete within the allotted timeout"
@@ -414,7 +413,7 @@ class Aggregator:
             ("Upgrade", http.headers.get("Upgrade", "")),
             *kept,
         ]
-        async with asyncio.timeout(REQUEST_TIMEOUT):
+        async with real_timeout(REQUEST_TIMEOUT):
             upstream = await request_upgrade(
                 remote.endpoint.address,
                 self._context(remote),
@@ -426,12 +425,9 @@ class Aggregator:
         try:
             if upstream.status != 101:
                 # As upstream, the answer is passed on, and the connection ends.
-                async with asyncio.timeout(REQUEST_TIMEOUT):
-                    body = await upstream.reader.read(MAX_DOCUMENT)
-                answered = Headers(upstream.headers)
-                length = answered.get("Content-Length")
-                body = body[: int(length)] if length.isdigit() else body
-                return Response(body, upstream.status, answered.get("Content-Type"))
+                async with real_timeout(REQUEST_TIMEOUT):
+                    body = await upstream.read_body(MAX_DOCUMENT)
+                return Response(body, upstream.status, Headers(upstream.headers).get("Content-Type"))
             task = asyncio.current_task()
             streams[task] = None
             try:

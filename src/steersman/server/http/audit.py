@@ -9,6 +9,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ MAX_SIZE = 100 * 1024 * 1024
 MAX_STATUS = 64 * 1024
 """Bytes of a response in which a Status is looked for."""
 _MAX_ID = 64
+_MAX_AGENT = 1024
+"""Characters of a User-Agent, as upstream."""
 
 
 class AuditLog:
@@ -50,9 +53,11 @@ class AuditLog:
         try:
             os.write(self._file, msgspec.json.encode(event) + b"\n")
             if os.fstat(self._file).st_size > MAX_SIZE:
-                os.replace(self._path, f"{self._path}.1")
-                os.close(self._file)
-                self._file = self._open()
+                with suppress(FileNotFoundError):
+                    os.replace(self._path, f"{self._path}.1")
+                # Closed only once there is another: the number of a closed file is soon that of a connection.
+                before, self._file = self._file, self._open()
+                os.close(before)
             self._failing = False
         except OSError as error:
             if not self._failing:
@@ -114,7 +119,7 @@ class AuditEvent:
         if peer:
             made["sourceIPs"] = [peer[0]]
         if agent := http.headers.get("User-Agent", ""):
-            made["userAgent"] = agent
+            made["userAgent"] = agent if len(agent) <= _MAX_AGENT else f"{agent[:_MAX_AGENT]}...TRUNCATED"
         if info.resource:
             made["objectRef"] = self._object_ref()
         made["responseStatus"] = {"metadata": {}, **_status(body), "code": code}

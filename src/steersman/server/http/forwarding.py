@@ -5,6 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 from steersman.http.head import Headers
+from steersman.http.websocket import subprotocols
+from steersman.server.auth.authentication import TOKEN_PROTOCOL
 from steersman.server.auth.users import User
 from steersman.server.http.context import Context
 
@@ -24,6 +26,9 @@ HOP_BY_HOP = frozenset(
     }
 )
 """Headers about a connection, not about a request or a response."""
+_PROTOCOLS = "Sec-WebSocket-Protocol"
+_HEADER_NAME_CHARS = "!#$&'*+-.^_`|~"
+"""Characters, besides letters and digits, that need no escape in a header name (``%`` is the escape)."""
 
 
 def is_upgrade(headers: Headers) -> bool:
@@ -42,9 +47,13 @@ def passed_on(ctx: Context, address: str) -> tuple[str, list[tuple[str, str]]]:
         (name, value)
         for name, value in ctx.http.headers.items()
         if name.lower() not in HOP_BY_HOP
-        and name.lower() != "authorization"
+        and name.lower() not in ("authorization", _PROTOCOLS.lower())
         and not name.lower().startswith(("x-remote-", "impersonate-", "x-forwarded-"))
     ]
+    # A browser's token is among the subprotocols of its WebSocket.
+    protocols = [one for one in subprotocols(ctx.http.headers) if not one.startswith(TOKEN_PROTOCOL)]
+    if protocols:
+        own.append((_PROTOCOLS, ",".join(protocols)))
     forwarded = _forwarded_headers(ctx, address, target)
     return target, [*own, *forwarded, *user_headers(ctx.user)]
 
@@ -85,6 +94,6 @@ def user_headers(user: User) -> list[tuple[str, str]]:
     headers += (("X-Remote-Group", group) for group in user.groups)
     for key, values in user.extra.items():
         # Keys are percent-encoded as Go does it: header names are case-insensitive and have few characters.
-        escaped = "".join(one if one.isalnum() or one in "-._" else f"%{ord(one):02X}" for one in key)
+        escaped = quote(key, safe=_HEADER_NAME_CHARS)
         headers += ((f"X-Remote-Extra-{escaped}", value) for value in values)
     return headers

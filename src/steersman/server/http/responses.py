@@ -360,8 +360,10 @@ _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def compressed(response: Response, accepted: str) -> Response:
-    """The response, compressed if it is large and the client accepts gzip."""
+    """The response, compressed if it is large and the client accepts gzip. That of an aggregated server may be, already."""
     if len(response.body) <= _COMPRESSED_FROM or "gzip" not in accepted:
+        return response
+    if any(name.lower() == "content-encoding" for name, _ in response.headers):
         return response
     gzip = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     body = gzip.compress(response.body) + gzip.flush()

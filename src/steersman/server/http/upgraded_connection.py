@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from steersman.http.head import Headers
 from steersman.http.request import HttpRequest
 from steersman.http.response import StreamingResponse
 
@@ -15,6 +17,10 @@ MAX_HEAD = 64 * 1024
 MAX_WAITING = 256 * 1024
 """Bytes of the client that wait for the other server; then the client is not read any more."""
 _CHUNK = 64 * 1024
+_MALFORMED = "malformed HTTP response"
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
+_STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9][0-9][0-9])[ \r]").match
+_SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n").fullmatch
 
 
 class Upstream(NamedTuple):
@@ -31,6 +37,51 @@ class Upstream(NamedTuple):
         lines = self.head.decode("latin-1").split("\r\n")[1:-2]
         return [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
 
+    async def read_body(self, limit: int) -> bytes:
+        """Reads the body of a response that is no upgrade. Raises `OSError`, and `ValueError` for one that is too large."""
+        headers = Headers(self.headers)
+        length = headers.get("Content-Length")
+        try:
+            if headers.get("Transfer-Encoding").lower() == "chunked":
+                return await self._read_chunks(limit)
+            if not length:
+                # Up to the end of the connection, and one byte more than may be.
+                body = await self._read_to_end(limit + 1)
+                return _limited(body, len(body), limit)
+            if not (length.isascii() and length.isdigit() and len(length) < 20):
+                raise ValueError(_MALFORMED)
+            _limited(b"", int(length), limit)
+            return await self.reader.readexactly(int(length))
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            raise ValueError(_MALFORMED) from error
+
+    async def _read_to_end(self, size: int) -> bytes:
+        body = bytearray()
+        while len(body) < size and (data := await self.reader.read(min(_CHUNK, size - len(body)))):
+            body += data
+        return bytes(body)
+
+    async def _read_chunks(self, limit: int) -> bytes:
+        body = bytearray()
+        while True:
+            line = _SIZE(await self.reader.readuntil(b"\r\n"))
+            if line is None:
+                raise ValueError(_MALFORMED)
+            size = int(line[1], 16)
+            if not size:
+                # The connection is closed: trailers are not read.
+                return bytes(body)
+            _limited(b"", len(body) + size, limit)
+            body += await self.reader.readexactly(size)
+            if await self.reader.readexactly(2) != b"\r\n":
+                raise ValueError(_MALFORMED)
+
+
+def _limited(body: bytes, size: int, limit: int) -> bytes:
+    if size > limit:
+        raise ValueError(f"the response has more than {limit} bytes")
+    return body
+
 
 async def request_upgrade(
     address: str,
@@ -41,21 +92,24 @@ async def request_upgrade(
     headers: Iterable[tuple[str, str]],
 ) -> Upstream:
     """Sends a request for an upgrade, and reads the head of the response. Raises `OSError` and `ValueError`."""
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
+    if any(map(_CONTROL, lines)):
+        # The name of a user can be any text of a certificate. A line break in it would begin another header: other groups.
+        raise ValueError("net/http: invalid header field value")
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(
         host.strip("[]"), int(port), ssl=context, server_hostname=server_name, limit=MAX_HEAD
     )
     try:
-        lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers), "", ""]
-        writer.write("\r\n".join(lines).encode("latin-1", "replace"))
+        writer.write("\r\n".join((*lines, "", "")).encode())
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            raise ValueError("malformed HTTP response") from error
-        parts = head.split(b" ", 2)
-        if not parts[0].startswith(b"HTTP/1.") or len(parts) < 2 or not parts[1].isdigit():
-            raise ValueError("malformed HTTP response")
-        return Upstream(reader, writer, head, int(parts[1]))
+            raise ValueError(_MALFORMED) from error
+        status = _STATUS(head)
+        if status is None:
+            raise ValueError(_MALFORMED)
+        return Upstream(reader, writer, head, int(status[1]))
     except BaseException:
         writer.close()
         raise
