@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from steersman.api.errors import NotFound
 from steersman.client.api import Api
 from steersman.explain.collect import Target, collect, find_kind
 from steersman.explain.explanation import explain
@@ -20,9 +21,6 @@ class Question(NamedTuple):
     kind: str
     name: str
     namespace: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name} in namespace {self.namespace}"
 
 
 def parse_subject(words: Sequence[str]) -> tuple[str, str]:
@@ -49,7 +47,11 @@ async def ask(
     """
     kind = await find_kind(api, question.kind)
     target = Target(kind, question.namespace if kind.namespaced else "", question.name)
-    document, snapshot = await collect(api, target, now, trace)
+    try:
+        document, snapshot = await collect(api, target, now, trace)
+    except NotFound:
+        where = f" in namespace {target.namespace}" if target.namespace else ""
+        raise NotFound(f"there is no {kind.name} {question.name}{where}") from None
     told = explain(snapshot, document)
     if not decisions:
         return told

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from steersman.api.errors import ApiError, NotFound, Unreachable
+from steersman.api.errors import ApiError, Unreachable
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.explain.asking import Question, ask, parse_subject
@@ -53,9 +53,6 @@ async def _answer(connection: ClientConfig, question: Question, given: Given) ->
             try:
                 asked = not given.values["no-decisions"]
                 told = await ask(api, question, datetime.now(UTC), decisions=asked, trace=trace)
-            except NotFound:
-                print(f"Error: there is no {question}", file=sys.stderr)
-                return 1
             except Unreachable as error:
                 print(f"Error: no answer from {connection.server}: {error.message}", file=sys.stderr)
                 return 1
