@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -90,11 +91,17 @@ def test_its_commands_exist() -> None:
     assert {"demo", "up", "run", "explore"} <= verbs <= {verb.name for verb in VERBS}
 
 
+def test_a_command_that_does_not_exist_is_an_error_that_says_where_they_are_listed() -> None:
+    ran = subprocess.run([ROOT / "dev", "tets"], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr == "dev: unknown command 'tets'; ./dev lists them\n"
+
+
 def test_its_test_passes(pytester: pytest.Pytester) -> None:
     with Cluster():  # what a run inside of this one loads is forgotten after it, and must not be loaded twice
         pass
     test, _ = listings("python")
-    pytester.makepyfile(test_readme="from pathlib import Path\n\n" + test)
+    pytester.makepyfile(test_readme=test)
     Path(pytester.path, "web.yaml").write_text(WEB)
     pytester.runpytest("-p", "no:asyncio", "-p", "no:cacheprovider").assert_outcomes(passed=1)
 

@@ -110,6 +110,7 @@ def test_every_controller_has_a_role_and_every_state_is_told_apart() -> None:
     assert states["service-lb-controller"] == "cloud"
     assert states["storageversion-garbage-collector-controller"] == "gate"
     assert states["node-ipam-controller"] == "flags"
+    assert states["root-ca-certificate-publisher-controller"] == "on", "the CA is that of the kubeconfig"
     missing = [name for name, state in states.items() if state == "missing"]
     assert set(missing) == {row.name for row in rows} - {each.name for each in CONTROLLERS}
     assert count() == f"{52 - len(missing)} of 52"
@@ -165,7 +166,7 @@ def test_wide_adds_aliases_flags_and_writes(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
-@pytest.mark.parametrize("name", ["podgc", "pod-garbage-collector-controller"])
+@pytest.mark.parametrize("name", ["podgc", "pod-garbage-collector-controller", "pod-garbage-collector"])
 def test_one_is_shown_in_full_by_name_or_alias(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert cli.main(["controllers", name]) == 0
     out = capsys.readouterr().out

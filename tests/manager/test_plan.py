@@ -91,6 +91,18 @@ def test_the_exit_code_is_two_where_something_never_converges(
     assert "hunter2" not in page
 
 
+def test_what_is_refused_in_a_plan_is_in_the_report_and_not_in_the_log(
+    snapshot: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quota = tmp_path / "quota.yaml"
+    quota.write_text(
+        "{apiVersion: v1, kind: ResourceQuota, metadata: {name: few}, spec: {hard: {pods: 2}}}\n"
+    )
+    assert plan("--from", snapshot, "-f", quota, "--scale=deploy/web=4") == 2
+    assert "exceeded quota: few" in capsys.readouterr().out
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -389,7 +389,9 @@ def test_a_port_that_is_taken_and_a_foreign_directory_are_one_line(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert cli.main(["up", config, f"--port={taken.getsockname()[1]}"]) == 1
-    assert "pass another --port" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert ": Address already in use; pass another --port" in said
+    assert said.count("127.0.0.1") == 1
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "thesis.txt").write_text("do not touch")
     assert cli.main(["up", config, "--port=0", f"--data-dir={tmp_path / 'data'}"]) == 1

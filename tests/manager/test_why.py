@@ -62,9 +62,9 @@ async def test_why_explains_an_object_of_a_running_control_plane(
         assert await _why("deployment/web", flag, "--trace-url=http://127.0.0.1:1") == 1
         assert "--trace-url must begin with https://" in capsys.readouterr().err
         assert await _why("deployment/missing", flag) == 1
-        assert capsys.readouterr().err == "Error: there is no deployment missing in namespace default\n"
+        assert capsys.readouterr().err == "Error: there is no Deployment missing in namespace default\n"
         assert await _why("node/missing", flag) == 1
-        assert capsys.readouterr().err == "Error: there is no node missing\n"
+        assert capsys.readouterr().err == "Error: there is no Node missing\n"
         strange = tmp_path / "strange"
         strange.write_text(_without_ca(config))
         assert await _why("node/missing", f"--kubeconfig={strange}") == 1

@@ -162,6 +162,13 @@ def test_a_drain_that_has_to_wait_a_moment_converges() -> None:
     assert verbs(report, "Pod").count("delete") == 2
 
 
+def test_a_workload_that_is_scaled_to_zero_converges() -> None:
+    report = plan(copy_of(web), Scale("deployment", "web", 0))
+    assert verbs(report, "Pod").count("delete") == 3
+    assert report.converged
+    assert report.exit_code == 0
+
+
 def test_a_quota_refuses_and_is_named() -> None:
     def prepare(cluster: Cluster) -> None:
         web(cluster)

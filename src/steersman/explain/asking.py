@@ -51,7 +51,7 @@ async def ask(
         document, snapshot = await collect(api, target, now, trace)
     except NotFound:
         where = f" in namespace {target.namespace}" if target.namespace else ""
-        raise NotFound(f"there is no {question.kind} {question.name}{where}") from None
+        raise NotFound(f"there is no {kind.name} {question.name}{where}") from None
     told = explain(snapshot, document)
     if not decisions:
         return told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
@@ -225,7 +226,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
             ) from None
         address = f"{options.host}:{options.port}"
         raise UsageError(
-            f"cannot listen on {address}: {error.strerror or error}; pass another --port, or --port=0"
+            f"cannot listen on {address}: {_cause(error)}; pass another --port, or --port=0"
         ) from None
     stack.push_async_callback(api_server.close)
     clients = RemoteClients(api_server.url, boot.authority, lambda: api_server.state.aggregator)
@@ -331,6 +332,11 @@ def _wake_ups(rounds: TraceView, kubelets: Kubelets | None) -> Iterator[float | 
         yield kubelets.timer.when()
 
 
+def _cause(error: OSError) -> str:
+    """The words of the system alone: asyncio's have the address once more, as a tuple."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+
+
 async def _open_to_browsers(api_server: ApiServer, port: int) -> LoopbackListener:
     """Serve the dashboard over plain HTTP on loopback, too: no browser trusts the authority of this control plane."""
     listener = LoopbackListener(api_server.handle, PREFIX)
@@ -338,7 +344,7 @@ async def _open_to_browsers(api_server: ApiServer, port: int) -> LoopbackListene
         await listener.open(port)
     except OSError as error:
         raise UsageError(
-            f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}; pass another --ui-port, or --no-ui"
+            f"cannot listen on 127.0.0.1:{port}: {_cause(error)}; pass another --ui-port, or --no-ui"
         ) from None
     return listener
 

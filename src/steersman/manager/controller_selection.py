@@ -11,6 +11,7 @@ import msgspec
 from steersman.api.go_quote import quote
 from steersman.api.suggestions import closest
 from steersman.controllers import CONTROLLERS
+from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.controller import Controller, Settings
 from steersman.intent.settings import DEFAULTS
 from steersman.manager.flags import UsageError
@@ -45,6 +46,9 @@ OFF = tuple(each.name for each in KNOWN_CONTROLLERS if each.default == "off")
 """Controllers disabled by default."""
 
 
+BY_DEFAULT = Settings({**DEFAULTS.flags, ROOT_CA_FILE.name: "the CA of the kubeconfig"}, DEFAULTS.gates)
+"""The settings of a manager that was given a kubeconfig and no other flag."""
+
 State: TypeAlias = Literal["on", "off", "gate", "cloud", "flags", "missing"]
 STATES: Mapping[State, str] = {
     "on": "runs by default",
@@ -64,7 +68,7 @@ def state(known: KnownController, controller: Controller[Any] | None) -> State:
         return known.default
     if not all(map(DEFAULTS.enabled, controller.feature_gates)):
         return "gate"
-    return "on" if controller.configured(DEFAULTS) is not None else "flags"
+    return "on" if controller.configured(BY_DEFAULT) is not None else "flags"
 
 
 def states() -> Iterator[tuple[KnownController, State]]:

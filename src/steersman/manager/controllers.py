@@ -43,7 +43,7 @@ def main(given: Given) -> int:
 
 def _find(rows: Sequence[ControllerRow], name: str) -> ControllerRow:
     for row in rows:
-        if name in (row.name, *row.aliases):
+        if name in (row.name, row.name.removesuffix("-controller"), *row.aliases):
             return row
     close = closest(name, [each for row in rows for each in (row.name, *row.aliases)])
     hint = f"did you mean {close!r}?" if close else "`steersman controllers` lists them"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,21 +71,36 @@ def main(given: Given) -> int:
                 if connection is None
                 else process.run(_read(connection, bar))
             )
-            with Rehearsal(
-                loaded,
-                steps,
-                seconds=ahead,
-                namespace=namespace,
-                assumptions=assumed,
-                force=values["force"],
-                flags=manager_flags(loaded),
-                progress=lambda phase, share: bar.update(READING + (1 - READING) * share, 1.0, phase),
-            ) as rehearsal:
+            with (
+                _errors_only(),
+                Rehearsal(
+                    loaded,
+                    steps,
+                    seconds=ahead,
+                    namespace=namespace,
+                    assumptions=assumed,
+                    force=values["force"],
+                    flags=manager_flags(loaded),
+                    progress=lambda phase, share: bar.update(READING + (1 - READING) * share, 1.0, phase),
+                ) as rehearsal,
+            ):
                 report = rehearsal.run()
     except (ChangeError, ConfigError, DataDirError, ValueError) as error:
         raise UsageError(str(error)) from None
     print(_page(report, values["output"]))
     return report.exit_code
+
+
+@contextmanager
+def _errors_only() -> Iterator[None]:
+    """Keep the warnings of rehearsed controllers off the console: the report has what was refused, and how often."""
+    log = logging.getLogger("steersman")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 async def _read(connection: ClientConfig, bar: ProgressBar) -> LoadedSnapshot:

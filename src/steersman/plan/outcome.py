@@ -32,6 +32,8 @@ NEVER_TARGETS = (
     "ServiceAccount",
 )
 """Kinds whose objects have no state to converge to."""
+AS_ASKED = frozenset({"scaled-to-zero"})
+"""Findings that answer why a workload has no pods, and are no failure: it is as its spec asks."""
 _EXPLAINED = frozenset(kind.name for kind in KINDS)
 
 
@@ -105,7 +107,11 @@ class Outcome:
         if document is None:
             return self._terminating(about)
         told = explain(self._snapshot, document)
-        own = [each for each in told.findings if each.depth == 0 and each.weight > Weight.NOTE]
+        own = [
+            each
+            for each in told.findings
+            if each.depth == 0 and each.weight > Weight.NOTE and each.code not in AS_ASKED
+        ]
         if told.well or (told.tree[0].well and not own):
             # A workload with all its replicas has converged, even if an old pod of it cannot end.
             return None

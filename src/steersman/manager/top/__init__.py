@@ -61,7 +61,14 @@ def _controller(word: str) -> str:
         return ""
     from steersman.manager.controller_selection import KNOWN
 
-    return next((name for name, aliases in KNOWN.items() if word in (name, *aliases)), word)
+    return next(
+        (
+            name
+            for name, aliases in KNOWN.items()
+            if word in (name, name.removesuffix("-controller"), *aliases)
+        ),
+        word,
+    )
 
 
 class Endpoints(NamedTuple):
