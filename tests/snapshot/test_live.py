@@ -5,6 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import random
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,11 +18,11 @@ import pytest
 from steersman.api.errors import Expired, Forbidden
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
-from steersman.server.storage.durable.errors import DataDirError
+from steersman.server.storage.durable.errors import DataDirError, UnusablePath
 from steersman.server.storage.durable.snapshot_header import CLUSTER, FORMAT, open_header
 from steersman.snapshot.file import FileWriter
 from steersman.snapshot.loading import load_file
-from steersman.snapshot.model import Header
+from steersman.snapshot.model import Header, SnapshotKind
 from steersman.snapshot.read_cluster import Progress, read_cluster
 from steersman.snapshot.redaction import LAST_APPLIED, Redactor
 from steersman.testing import Cluster
@@ -290,3 +294,34 @@ def test_a_snapshot_that_is_cut_off_in_its_header_is_damaged_and_not_foreign(
     file.write_bytes((b'{"name":"%s","format":1,"tool":"%s' % (CLUSTER.encode(), b"x" * 5000))[:kept])
     with pytest.raises(DataDirError, match="damaged or cut off"):
         load_file(file)
+
+
+@contextmanager
+def disk_of(size: int) -> Iterator[None]:
+    """No file may grow beyond the size: the disk is full, as far as this process can tell."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size", range(0, 60_000, 3_001))
+def test_a_full_disk_is_one_clear_error_and_leaves_no_file(tmp_path: Path, size: int) -> None:
+    draw = random.Random(size)
+    file = tmp_path / "one.snapshot"
+
+    def write() -> None:
+        with FileWriter(file) as writer:
+            for number in range(1_000):
+                writer.begin(SnapshotKind("", "v1", f"Kind{number}", f"kinds{number}", namespaced=True))
+                for _ in range(draw.randrange(3)):
+                    writer.add(draw.randbytes(draw.randrange(4_000)))
+                if draw.random() < 0.5:
+                    writer.restart()
+                writer.end("1")
+
+    with pytest.raises(UnusablePath, match="the snapshot cannot be written"), disk_of(size):
+        write()
+    assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,8 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from io import BufferedReader
 from pathlib import Path
@@ -50,11 +51,9 @@ class FileWriter:
         self._kinds: list[SnapshotKind] = []
         self._member: gzip.GzipFile | None = None
         self._start = 0
-        try:
+        with self._writing():
             self._discard()
             self._body = files.create_for_writing(self._body_path)
-        except OSError as error:
-            raise self._unusable(error) from None
 
     def __enter__(self) -> FileWriter:
         return self
@@ -62,41 +61,45 @@ class FileWriter:
     def __exit__(
         self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._body.close()
-        self._discard()
+        # Closing writes what is left in the buffers. A full disk refuses that, too, and was told before.
+        with suppress(OSError):
+            if self._member is not None:
+                self._member.close()
+        with suppress(OSError):
+            self._body.close()
+        with self._writing():
+            self._discard()
 
     # -- a sink -------------------------------------------------------------------------------
 
     def begin(self, kind: SnapshotKind) -> None:
         self._kinds.append(kind)
-        self._start = self._body.tell()
-        self._open_member()
+        with self._writing():
+            self._start = self._body.tell()
+            self._open_member()
 
     def add(self, document: bytes) -> None:
         assert self._member is not None
-        try:
+        with self._writing():
             self._member.write(document + b"\n")
-        except OSError as error:
-            raise self._unusable(error) from None
         self._kinds[-1] = replace(self._kinds[-1], objects=self._kinds[-1].objects + 1)
 
     def restart(self) -> None:
         assert self._member is not None
-        self._member.close()
-        self._body.seek(self._start)
-        self._body.truncate()
+        with self._writing():
+            self._member.close()
+            self._body.seek(self._start)
+            self._body.truncate()
+            self._open_member()
         self._kinds[-1] = replace(self._kinds[-1], objects=0)
-        self._open_member()
 
     def end(self, resource_version: str) -> None:
         assert self._member is not None
-        try:
+        with self._writing():
             self._member.close()
-        except OSError as error:
-            raise self._unusable(error) from None
-        if self._kinds[-1].objects == 0:
-            self._body.seek(self._start)
-            self._body.truncate()
+            if self._kinds[-1].objects == 0:
+                self._body.seek(self._start)
+                self._body.truncate()
         self._kinds[-1] = replace(self._kinds[-1], resourceVersion=resource_version)
 
     def _open_member(self) -> None:
@@ -115,7 +118,7 @@ class FileWriter:
         omitted: Mapping[str, str],
     ) -> Header:
         """Write the header and put the file in its place."""
-        try:
+        with self._writing():
             self._body.flush()
             with files.open_for_reading(self._body_path) as body:
                 header = Header(
@@ -137,18 +140,21 @@ class FileWriter:
                     for chunk in iter(lambda: body.read(CHUNK_BYTES), b""):
                         out.write(chunk)
                     files.commit_written(out, self._partial, self._file)
-        except OSError as error:
-            raise self._unusable(error) from None
         return header
 
     def _discard(self) -> None:
         for path in (self._partial, self._body_path):
             path.unlink(missing_ok=True)
 
-    def _unusable(self, error: OSError) -> UnusablePath:
-        return UnusablePath(
-            self._file, f"the snapshot cannot be written: {error}", "check its directory and disk"
-        )
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raises `UnusablePath` where the file system refuses a write."""
+        try:
+            yield
+        except OSError as error:
+            raise UnusablePath(
+                self._file, f"the snapshot cannot be written: {error}", "check its directory and disk"
+            ) from None
 
 
 # -- reading ----------------------------------------------------------------------------------
