@@ -71,7 +71,8 @@ def test_words_that_are_no_step_are_one_clear_error(flags: dict[str, list[str]],
         ("kind: Pod\nmetadata: {name: a}", "no apiVersion"),
         ("apiVersion: v1\nkind: Pod", "no metadata.name"),
         ("apiVersion: v1\nkind: Pod\nmetadata: 7", "no metadata.name"),
-        ("!!python/object/apply:os.system ['true']", "no YAML"),
+        ("!!python/object/apply:os.system ['true']", "a manifest is a map"),
+        ("a: &a [*a]", "no YAML that Kubernetes reads"),
     ],
 )
 def test_text_that_is_no_manifest_is_one_clear_error(text: str, message: str) -> None:
@@ -163,10 +164,8 @@ def test_replicas_that_are_no_int32_are_refused_before_pods_are_made_of_them(cou
     [
         ("apiVersion: v1\nkind: List\nitems: 5\n", "not int"),
         ("apiVersion: v1\nkind: [a]\nmetadata: {name: g}\n", "no apiVersion or no kind"),
-        (
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\ndata: {b: 2024-13-45}\n",
-            "f.yaml: no YAML: month",
-        ),
+        ("a: !!int hunter2\n", "f.yaml: no YAML that Kubernetes reads"),
+        ("a: *hunter2\n", "f.yaml: no YAML that Kubernetes reads"),
         ("a: b: hunter2\n", "f.yaml: no YAML: mapping values are not allowed .* in line 1, column 5$"),
     ],
 )
@@ -174,3 +173,24 @@ def test_what_is_no_manifest_is_one_error_that_repeats_nothing_of_it(text: str, 
     with pytest.raises(ChangeError, match=problem) as caught:
         parse_documents(text, "f.yaml")
     assert "hunter2" not in str(caught.value)
+
+
+def test_manifests_are_read_by_the_rules_of_kubectl() -> None:
+    text = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+        "data: {date: 2024-13-45, day: 2024-01-02, port: 22:22, answer: yes, y: n, 1: one}\n"
+    )
+    (document,) = parse_documents(text, "f.yaml")
+    assert document["data"] == {
+        "date": "2024-13-45",
+        "day": "2024-01-02",
+        "port": "22:22",
+        "answer": True,
+        "true": False,
+        "1": "one",
+    }
+
+
+def test_bytes_of_standard_input_that_are_no_text_are_one_clear_error() -> None:
+    with pytest.raises(ChangeError, match=r"f\.yaml: no YAML"):
+        parse_documents(b"a: \xff".decode(errors="surrogateescape"), "f.yaml")

@@ -1,7 +1,7 @@
 """YAML as Go's library for Kubernetes reads it (sigs.k8s.io/yaml), into plain JSON values.
 
 That is version 1.1 (``yes`` is true) without dates and base-60 numbers, with keys of any scalar type, merge keys,
-and a limit for aliases. Of several documents the first is decoded. Both request bodies and kubeconfig files are
+and a limit for aliases. Request bodies, kubeconfig files (of several documents the first counts) and manifests are
 read here, so that no input reaches PyYAML's own constructors, which recurse and raise what they like.
 """
 
@@ -49,11 +49,22 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def decode(raw: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Decodes a YAML document; returns it with its duplicate keys. Raises `MalformedDocument`."""
+    """Decodes the first YAML document; returns it with its duplicate keys. Raises `MalformedDocument`."""
+    return next(_decoded(raw), (None, ()))
+
+
+def decode_all(raw: bytes) -> list[Any]:
+    """Decodes all YAML documents of a file. Raises `MalformedDocument`."""
+    return [document for document, _ in _decoded(raw)]
+
+
+def _decoded(raw: bytes) -> Iterator[tuple[Any, tuple[str, ...]]]:
     loader = None
     try:
         loader = _Loader(raw)
-        node = _compose(loader)
+        while (node := _compose(loader)) is not None:
+            constructor = _Constructor()
+            yield constructor.value(node), tuple(constructor.duplicate_keys)
     except yaml.reader.ReaderError as error:
         raise YamlSyntaxError(f"yaml: {error.reason}", error.reason) from None
     except yaml.MarkedYAMLError as error:
@@ -61,10 +72,6 @@ def decode(raw: bytes) -> tuple[Any, tuple[str, ...]]:
     finally:
         if loader is not None:
             loader.dispose()
-    if node is None:
-        return None, ()
-    constructor = _Constructor()
-    return constructor.value(node), tuple(constructor.duplicate_keys)
 
 
 class _Node:
@@ -93,7 +100,7 @@ class _Mapping(NamedTuple):
 
 
 def _compose(loader: Any) -> _Node | None:
-    """Composes the first document from the parser's events, within the limits for depth and nodes.
+    """Composes the next document from the parser's events, within the limits for depth and nodes.
 
     Unlike PyYAML's composer it does not recurse, so the depth need not be checked by parsing twice.
     """

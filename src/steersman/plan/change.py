@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
-import yaml
+
+from steersman.api import go_yaml
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -169,12 +170,22 @@ def read_documents(name: str, stdin: Callable[[], str]) -> list[Mapping[str, Any
 
 
 def parse_documents(text: str, origin: str) -> list[Mapping[str, Any]]:
-    """The documents of YAML or JSON text; lists are unfolded. Raises `ChangeError`."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    """The documents of YAML or JSON text, read as kubectl reads them; lists are unfolded. Raises `ChangeError`.
+
+    No error quotes a piece of the text, which may be that of a Secret.
+    """
     try:
-        found = [each for each in yaml.load_all(text, loader) if each is not None]
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ChangeError(f"{origin}: no YAML: {_problem(error)}") from None
+        # Bytes of standard input that are no UTF-8 are surrogates in its text.
+        found = [
+            each for each in go_yaml.decode_all(text.encode(errors="surrogateescape")) if each is not None
+        ]
+    except go_yaml.YamlSyntaxError as error:
+        where = f" in line {error.line}, column {error.column}" if error.line else ""
+        raise ChangeError(f"{origin}: no YAML: {error.problem}{where}") from None
+    except go_yaml.MalformedDocument:
+        raise ChangeError(
+            f"{origin}: no YAML that Kubernetes reads: check its anchors, aliases, tags and numbers"
+        ) from None
     documents = list(_unfolded(found))
     for document in documents:
         if not isinstance(document, Mapping):
@@ -189,15 +200,6 @@ def parse_documents(text: str, origin: str) -> list[Mapping[str, Any]]:
     if not documents:
         raise ChangeError(f"{origin}: there is no manifest in it")
     return documents
-
-
-def _problem(error: Exception) -> str:
-    """The fault of a text, and its place. No piece of the text itself, which may be that of a Secret."""
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return " ".join(str(error).split())
-    mark = error.problem_mark
-    where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-    return f"{error.problem or error.context}{where}"
 
 
 def _unfolded(found: Iterable[Any]) -> Iterable[Any]:
