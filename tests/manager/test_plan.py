@@ -112,6 +112,8 @@ def test_what_is_refused_in_a_plan_is_in_the_report_and_not_in_the_log(
         ((), "there is no change"),
         (("--scale=deploy/web=many",), "KIND/NAME=REPLICAS"),
         (("--delete=deploy/web", "--for=soon"), "no duration"),
+        (("--delete=deploy/web", "--for=99999999h"), "at most 4 weeks ahead (672h)"),
+        (("--delete=deploy/web", f"--for={'9' * 400}h"), "at most 4 weeks ahead (672h)"),
         (("--delete=deploy/web", "--assume=redy=1s"), "did you mean 'ready'"),
         (("--delete=deploy/web", "--kubeconfig=x"), "pass one of them"),
         (("-f", "/no/such/file.yaml"), "/no/such/file.yaml: No such file"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.api.errors import ApiError
+from steersman.api.printable import one_line
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.manager import output, process
@@ -35,6 +36,8 @@ from steersman.snapshot.redaction import Redactor
 
 MANAGER = "kube-controller-manager"
 ADDRESSES = ("allocate-node-cidrs", "cluster-cidr", "service-cluster-ip-range", "cluster-name")
+MAX_AHEAD = 28 * 86400.0
+"""Seconds: every heartbeat and every round of that time is rehearsed, twice."""
 READING = 0.4
 """The share of reading in the progress."""
 
@@ -48,6 +51,10 @@ def main(given: Given) -> int:
         ahead = seconds(values["for"])
         if not ahead:
             raise ChangeError(f"--for: {values['for']!r} is no duration, such as 30m")
+        if ahead > MAX_AHEAD:
+            raise ChangeError(
+                f"--for: {values['for']} is too long: a plan looks at most 4 weeks ahead ({MAX_AHEAD / 3600:g}h)"
+            )
         steps = read_steps(
             files=values["filename"],
             deletes=values["delete"],
@@ -86,7 +93,7 @@ def main(given: Given) -> int:
             ):
                 report = rehearsal.run()
     except (ChangeError, ConfigError, DataDirError, ValueError) as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(one_line(str(error))) from None
     print(_page(report, values["output"]))
     return report.exit_code
 

@@ -10,6 +10,7 @@ import msgspec
 
 from steersman import __version__
 from steersman.api.errors import ApiError
+from steersman.api.printable import one_line
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.manager import process
@@ -69,7 +70,7 @@ def main(given: Given) -> int:
             raise UsageError(f"--bump-revision must be at least 0, but got {values['bump-revision']}")
         return _data_dir(given, file)
     except DataDirError as refusal:
-        print(f"Error: {refusal}", file=sys.stderr)
+        print(f"Error: {one_line(str(refusal))}", file=sys.stderr)
         return 1
 
 
@@ -123,7 +124,7 @@ def _save_cluster(file: Path, given: Given) -> int:
         )
         print(f"Saved {header.objects} objects of {len(header.kinds)} kinds to {file} ({data})")
     for resource, why in sorted(header.unread.items()):
-        print(f"Not read: {resource}: {why}", file=sys.stderr)
+        print(f"Not read: {one_line(f'{resource}: {why}')}", file=sys.stderr)
     return 0
 
 
@@ -144,7 +145,7 @@ async def _read(connection: ClientConfig, file: Path, given: Given) -> Header:
                     progress=told,
                 )
             except ApiError as error:
-                raise UsageError(explain(error, connection)) from None
+                raise UsageError(one_line(explain(error, connection))) from None
         return writer.finish(
             tool=__version__,
             server=found.server,

@@ -148,6 +148,7 @@ class ChangeMaker:
                     body = {"jobTemplate": {"spec": body}}
                 cluster.patch(self._kind(word), name, {"spec": body}, self._namespace)
             case Drain(node):
+                recording.draining.add(node)
                 cluster.spawn(self._drain(node, recording), name=f"drain {node}")
             case Fail(node):
                 assert cluster.kubelets is not None
@@ -163,11 +164,12 @@ class ChangeMaker:
                 pause=EVICTION_RETRY,
                 output=lambda line: None,
             )
-        except NodeError as error:
-            refused = ApiError(str(error))
+        except (NodeError, ApiError) as error:
+            refused = error if isinstance(error, ApiError) else ApiError(str(error))
             recording.refused.append(
                 Refused(self._cluster.now, f"drain {node}", Key("", node), "Node", refused)
             )
+        recording.draining.discard(node)
 
     # -- finding ------------------------------------------------------------------------------
 

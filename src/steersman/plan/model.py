@@ -138,6 +138,12 @@ class Report(msgspec.Struct, frozen=True):
         return not self.not_converged and not any(each.open for each in self.refusals)
 
     @property
+    def only_slow(self) -> bool:
+        """Whether it does not converge in the time that the plan looks ahead, and would go on by itself."""
+        refused = any(each.open for each in self.refusals)
+        return bool(self.not_converged) and not refused and all(each.waits for each in self.not_converged)
+
+    @property
     def exit_code(self) -> int:
         """0 where it converges, else 2."""
         return 0 if self.converged else 2

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from steersman.api.quantity import Quantity
+from steersman.api.generated import core_v1 as v1
+from steersman.api.quantity import Format, Quantity
 from steersman.explain.collect import KINDS
 from steersman.explain.explanation import explain
-from steersman.explain.model import Document, Explanation, Snapshot, Weight
+from steersman.explain.model import Document, Explanation, Finding, Snapshot, Weight
 from steersman.explain.owners import holder
 from steersman.plan.model import MissingCapacity, NotConverged, ObjectRef
 from steersman.plan.recording import Write
 from steersman.plan.timeline import kind_of
 from steersman.server.codec.convert import to_document
 from steersman.server.server import Server
+from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
+from steersman.sim.kubelet.node import is_ready
+from steersman.sim.nodes import stays_in_drain
+from steersman.sim.scheduler.requirements import requests
 from steersman.testing import Cluster
 from steersman.testing.narration import EVENTS
 
@@ -32,18 +37,27 @@ NEVER_TARGETS = (
     "ServiceAccount",
 )
 """Kinds whose objects have no state to converge to."""
+FINALIZERS = "the program that owns a finalizer has to run and remove it"
+BYTES = ("memory", "ephemeral-storage", "hugepages-")
+"""Resources whose amounts are bytes."""
 AS_ASKED = frozenset({"scaled-to-zero"})
 """Findings that answer why a workload has no pods, and are no failure: it is as its spec asks."""
+STARTING = frozenset({"starting", "readiness"})
+"""Findings about a pod that end by themselves while its containers have not had the time that they are assumed to take."""
+MAX_CAUSES = 5
 _EXPLAINED = frozenset(kind.name for kind in KINDS)
 
 
 class Outcome:
     """The objects of a cluster at the end of a rehearsal, for explanations."""
 
-    def __init__(self, cluster: Cluster, namespaces: Iterable[str], kinds: Mapping[str, str]) -> None:
+    def __init__(
+        self, cluster: Cluster, namespaces: Iterable[str], kinds: Mapping[str, str], *, start: float = 0.0
+    ) -> None:
         """``namespaces`` are those that the change has touched: objects of others are not looked at. ``kinds`` are the custom
-        kinds by resource."""
+        kinds by resource. ``start`` are the seconds from the binding of a pod until its containers are ready."""
         self._kinds = kinds
+        self._start = start
         self._server: Server = cluster.world.server
         self._now = cluster.now
         self._namespaces = frozenset(namespaces)
@@ -94,7 +108,7 @@ class Outcome:
         """The targets that are not as they should be, without ``given``: nodes that the change itself fails."""
         skipped = frozenset(given)
         found: dict[ObjectRef, NotConverged] = {}
-        for about in list(targets)[:MAX_TARGETS]:
+        for about in targets:
             if about in skipped:
                 continue
             made = self._one(about)
@@ -115,7 +129,33 @@ class Outcome:
         if told.well or (told.tree[0].well and not own):
             # A workload with all its replicas has converged, even if an old pod of it cannot end.
             return None
-        return _told(about, told)
+        return self._told(about, told)
+
+    def _told(self, about: ObjectRef, told: Explanation) -> NotConverged:
+        shown = [each for each in told.findings if each.weight > Weight.NOTE] or list(told.findings)
+        first = shown[0] if shown else None
+        return NotConverged(
+            about,
+            told.summary,
+            tuple(each.sentence for each in shown[:MAX_CAUSES]),
+            first.controller if first is not None else "",
+            first.next if first is not None else "",
+            first.remedy if first is not None else "",
+            first is not None and (first.weight is Weight.WAITS or self._starts(first)),
+        )
+
+    def _starts(self, finding: Finding) -> bool:
+        """Whether a finding is about a pod whose containers take longer than the plan looks ahead."""
+        if finding.code not in STARTING:
+            return False
+        _, namespace, name = finding.subject
+        pod = self._server.store.table("pods").get(object_key(namespace, name))
+        bound = [
+            each.lastTransitionTime
+            for each in (pod.status.conditions if pod is not None else ())
+            if each.type == "PodScheduled" and each.lastTransitionTime is not None
+        ]
+        return any((self._now - each).total_seconds() < self._start for each in bound)
 
     def _terminating(self, about: ObjectRef) -> NotConverged | None:
         """An object of a kind that explanations do not cover, such as a custom resource, and that finalizers keep."""
@@ -128,14 +168,37 @@ class Outcome:
             meta = obj.metadata
             if meta.deletionTimestamp is None or not meta.finalizers:
                 return None
-            who = ", ".join(f"{each} ({holder(each)})" for each in meta.finalizers)
             return NotConverged(
                 about,
                 f"{about} is being deleted and still there",
-                (f"it waits for its finalizers: {who}",),
-                remedy="the program that owns a finalizer has to run and remove it",
+                (f"it {_finalizers(meta.finalizers)}",),
+                remedy=FINALIZERS,
             )
         return None
+
+    # -- drains -------------------------------------------------------------------------------
+
+    def undrained(self, name: str) -> NotConverged:
+        """A node whose drain has not ended, with the pods that are left; those that finalizers keep come first."""
+        pods = [
+            pod
+            for pod in self._server.store.table("pods").select(Selection())
+            if pod.spec.nodeName == name and not stays_in_drain(pod)
+        ]
+        pods.sort(key=lambda pod: (not _is_kept(pod), str(pod.key)))
+        node = self._server.store.table("nodes").get(name)
+        ends = node is not None and is_ready(node)
+        kept = any(map(_is_kept, pods))
+        causes = [_left(pod) for pod in pods[:MAX_CAUSES]]
+        if len(pods) > MAX_CAUSES:
+            causes.append(f"and {len(pods) - MAX_CAUSES} more pods")
+        return NotConverged(
+            ObjectRef("Node", "", name),
+            "its drain does not end",
+            tuple(causes),
+            remedy=FINALIZERS if kept else "",
+            waits=ends and not kept and all(pod.metadata.deletionTimestamp is not None for pod in pods),
+        )
 
     # -- capacity -----------------------------------------------------------------------------
 
@@ -177,27 +240,31 @@ def missing_capacity(
     return tuple(found)
 
 
-def _requests(pod: Any) -> Mapping[str, Quantity]:
-    total: dict[str, Quantity] = {}
-    for container in pod.spec.containers:
-        for name, amount in container.resources.requests.items():
-            try:
-                parsed = Quantity.parse(amount)
-            except ValueError:
-                continue
-            total[name] = total[name] + parsed if name in total else parsed
-    return total
+def _requests(pod: v1.Pod) -> Mapping[str, Quantity]:
+    """The requests that the scheduler looks for room for."""
+    return {name: _amount(name, amount) for name, amount in requests(pod.spec).items()}
 
 
-def _told(about: ObjectRef, told: Explanation) -> NotConverged:
-    shown = [each for each in told.findings if each.weight > Weight.NOTE] or list(told.findings)
-    first = shown[0] if shown else None
-    return NotConverged(
-        about,
-        told.summary,
-        tuple(each.sentence for each in shown[:5]),
-        first.controller if first is not None else "",
-        first.next if first is not None else "",
-        first.remedy if first is not None else "",
-        first is not None and first.weight is Weight.WAITS,
+def _amount(name: str, amount: int) -> Quantity:
+    if name == "cpu":
+        return Quantity.of_milli(amount)
+    return Quantity.of(amount, Format.BINARY_SI if name.startswith(BYTES) else Format.DECIMAL_SI)
+
+
+def _is_kept(pod: v1.Pod) -> bool:
+    """Whether finalizers keep a pod that is being deleted."""
+    return pod.metadata.deletionTimestamp is not None and bool(pod.metadata.finalizers)
+
+
+def _left(pod: v1.Pod) -> str:
+    """The reason that a drain still waits for a pod, in words."""
+    about = f"Pod {pod.key}"
+    if _is_kept(pod):
+        return f"{about} {_finalizers(pod.metadata.finalizers)}"
+    return (
+        f"{about} is not evicted" if pod.metadata.deletionTimestamp is None else f"{about} is still stopping"
     )
+
+
+def _finalizers(names: Iterable[str]) -> str:
+    return f"waits for its finalizers: {', '.join(f'{each} ({holder(each)})' for each in names)}"

@@ -53,6 +53,8 @@ class Recording:
         self.refused: list[Refused] = []
         self.accepted: list[tuple[str, Key]] = []
         """Actions of the change that the server accepted, with their objects."""
+        self.draining: set[str] = set()
+        """Nodes whose drain has not ended."""
         self.kinds: dict[str, str] = {}
         """The custom kinds by resource, also of definitions that are deleted."""
         for definition in cluster.list("CustomResourceDefinition"):
@@ -63,6 +65,7 @@ class Recording:
         """Forget everything so far."""
         self.begin = now
         self.writes, self.rounds, self.refused, self.accepted = [], [], [], []
+        self.draining.clear()
 
     def _on_write(self, at: datetime, actor: str, commit: Commit) -> None:
         self.writes.append(Write(at, actor, commit))

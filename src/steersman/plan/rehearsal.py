@@ -18,7 +18,7 @@ from steersman.plan.assumptions import Assumptions
 from steersman.plan.change import Apply, Drain, Fail, Step, in_order
 from steersman.plan.load import assumed_loads, measure
 from steersman.plan.model import ObjectRef, Report
-from steersman.plan.outcome import Outcome, missing_capacity
+from steersman.plan.outcome import MAX_TARGETS, Outcome, missing_capacity
 from steersman.plan.recording import Recording, Write
 from steersman.plan.timeline import cluster_events, entries, refusals, split
 from steersman.server.calls import Answer, Call, answer_in_process
@@ -53,9 +53,12 @@ class Rehearsal:
         force: bool = False,
         flags: Mapping[str, Any] | None = None,
         seed: int = 0,
+        max_explained: int = MAX_TARGETS,
         progress: Progress = lambda phase, share: None,
     ) -> None:
-        """``flags`` are those of the cluster's manager, without the dashes; None where they are not known."""
+        """``flags`` are those of the cluster's manager, without the dashes; None where they are not known. Of the objects that
+        the change touches at most ``max_explained`` are looked at in the end."""
+        self._max_explained = max_explained
         self._flags = flags
         self._loaded = loaded
         self._steps = tuple(sorted(steps, key=in_order))
@@ -151,8 +154,12 @@ class Rehearsal:
         before = replace_begin(settling, recording)
         happens = entries((*before, *anyway), recording, len(timeline) + 1)
         touched = {write.commit.obj.metadata.namespace for write in caused} | {self._namespace}
-        with_change, as_is = (Outcome(each, touched, recording.kinds) for each in (self._cluster, without))
-        targets = with_change.roots(caused)
+        start = self._assumptions.start + self._assumptions.ready
+        with_change, as_is = (
+            Outcome(each, touched, recording.kinds, start=start) for each in (self._cluster, without)
+        )
+        touched_objects = with_change.roots(caused)
+        targets = touched_objects[: self._max_explained]
         failed = [ObjectRef("Node", "", step.node) for step in self._steps if isinstance(step, Drain | Fail)]
         stuck = with_change.not_converged(targets, failed)
         stuck_before = as_is.not_converged(targets)
@@ -162,6 +169,7 @@ class Rehearsal:
             for about, made in stuck.items()
             if about in stuck_before and made.causes != stuck_before[about].causes
         ]
+        new += map(with_change.undrained, sorted(recording.draining))
         return Report(
             tuple(map(str, self._steps)),
             recording.begin,
@@ -178,7 +186,7 @@ class Rehearsal:
             ),
             missing_capacity(with_change.unscheduled(), as_is.unscheduled()),
             self._assumptions.described(),
-            tuple(self._unknown(caused)),
+            tuple(self._unknown(caused, len(touched_objects) - len(targets))),
         )
 
     def _is_hashed(self, document: Mapping[str, Any]) -> bool:
@@ -188,8 +196,13 @@ class Rehearsal:
         key = f"{meta.get('namespace') or self._namespace}/{meta.get('name', '')}"
         return table is not None and self._loaded.store.table(table).get(key) is not None
 
-    def _unknown(self, caused: Iterable[Write]) -> Iterable[str]:
+    def _unknown(self, caused: Iterable[Write], unexplained: int) -> Iterable[str]:
         loaded, store = self._loaded, self._loaded.store
+        if unexplained:
+            yield (
+                f"whether {unexplained:,} more objects that the change touches converge: "
+                f"the first {self._max_explained:,} were looked at"
+            )
         yield "what containers do on real kubelets: here they start, become ready and end as assumed"
         if self._webhooks.asked:
             named = ", ".join(sorted(self._webhooks.asked))

@@ -1,14 +1,19 @@
 """The report of a plan as text for people, or as Markdown for a review. Pure functions.
 
 Entries of the same kind, actor and moment are one line. Changes of status are told where they matter: when pods become ready,
-and when a workload is done.
+and when a workload is done. Texts of others (messages, names, fields) are printed in one line, without control characters.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
+from steersman.api.printable import one_line
 from steersman.plan.model import ClusterEvent, Entry, NotConverged, Refusal, Report
 from steersman.runtime.trace import span
 
@@ -97,7 +102,20 @@ def milestone(entry: Entry) -> str:
 
 def text(report: Report, paint: Paint = lambda words, colour: words) -> str:
     """The report for people."""
-    return "\n".join(_text(report, paint))
+    return "\n".join(_text(printable(report), paint))
+
+
+def printable(report: Report) -> Report:
+    """The report with each of its texts in one line: none can forge a line of the page, or write to the terminal."""
+    return msgspec.convert(_printable(msgspec.to_builtins(report, builtin_types=(datetime,))), Report)
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, dict):
+        return {_printable(name): _printable(each) for name, each in value.items()}
+    return [_printable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _text(report: Report, paint: Paint) -> Iterator[str]:
@@ -121,10 +139,10 @@ def _text(report: Report, paint: Paint) -> Iterator[str]:
         yield paint("Refused:", BOLD)
         for refusal in report.refusals:
             yield from _refusal(refusal, paint)
-    if report.not_converged:
+    for title, found in _unfinished(report):
         yield ""
-        yield paint("Never converges, the deepest cause first:", BOLD)
-        for stuck in report.not_converged:
+        yield paint(f"{title}, the deepest cause first:", BOLD)
+        for stuck in found:
             yield from _stuck(stuck, paint)
     if report.capacity:
         yield ""
@@ -140,6 +158,14 @@ def _text(report: Report, paint: Paint) -> Iterator[str]:
         yield paint("Warning events:", BOLD)
         yield from (f"  {_event(each)}" for each in _short_events(warnings))
     yield from _rest(report, paint)
+
+
+def _unfinished(report: Report) -> Iterator[tuple[str, list[NotConverged]]]:
+    """The objects that cannot converge, and those that would go on, each under its title."""
+    for title, waits in (("Never converges", False), (f"Not converged within {span(report.seconds)}", True)):
+        found = [each for each in report.not_converged if each.waits is waits]
+        if found:
+            yield title, found
 
 
 def _nothing(report: Report) -> str:
@@ -184,6 +210,8 @@ def _verdict(report: Report, paint: Paint) -> str:
         parts.append(
             f"{_count(len(report.not_converged), 'object')} not converged after {span(report.seconds)}"
         )
+    if report.only_slow:
+        return paint(f"Does not converge in time: {parts[0]}; a longer --for shows the rest.", YELLOW)
     return paint(f"Does not converge: {', '.join(parts)}.", RED)
 
 
@@ -279,11 +307,12 @@ def _short_events(events: Sequence[ClusterEvent]) -> list[ClusterEvent]:
 
 def markdown(report: Report) -> str:
     """The report for a review, such as a comment of CI."""
-    return "\n".join(_markdown(report))
+    return "\n".join(_markdown(printable(report)))
 
 
 def _markdown(report: Report) -> Iterator[str]:
-    mark = "✅ converges" if report.converged else "❌ does not converge"
+    slow = f"within {span(report.seconds)}" if report.only_slow else ""
+    mark = "✅ converges" if report.converged else f"❌ does not converge {slow}".rstrip()
     yield f"### Plan: {_cell('; '.join(_short(report.change, 5)))}"
     yield ""
     yield f"**{mark}** ({span(report.seconds)} ahead of {report.time:%Y-%m-%d %H:%M:%S} UTC)"
@@ -293,7 +322,7 @@ def _markdown(report: Report) -> Iterator[str]:
         yield "| after | who | what | why |"
         yield "|---|---|---|---|"
         for line in told[:LINES]:
-            yield f"| {span(line.at) if line.at else '0 s'} | {line.first.actor} | {_cell(_what(line))} | {_cell(_because(line.first).removeprefix(', because '))} |"
+            yield f"| {span(line.at) if line.at else '0 s'} | {_cell(line.first.actor)} | {_cell(_what(line))} | {_cell(_because(line.first).removeprefix(', because '))} |"
         if len(told) > LINES:
             yield f"| | | … and {len(told) - LINES} more lines | |"
     else:
@@ -307,9 +336,9 @@ def _markdown(report: Report) -> Iterator[str]:
                 for each in report.refusals
             ],
         ),
-        (
-            "Never converges",
-            [f"**{each.object}**: {'; '.join(each.causes) or each.summary}" for each in report.not_converged],
+        *(
+            (title, [f"**{each.object}**: {'; '.join(each.causes) or each.summary}" for each in stuck])
+            for title, stuck in _unfinished(report)
         ),
         (
             "Capacity that is missing",
@@ -323,7 +352,7 @@ def _markdown(report: Report) -> Iterator[str]:
             yield ""
             yield f"**{title}**"
             yield ""
-            yield from (f"- {' '.join(each.split())}" for each in found)
+            yield from (f"- {_cell(each)}" for each in found)
 
 
 def _what(line: Line) -> str:
@@ -336,8 +365,13 @@ def _what(line: Line) -> str:
     return f"{VERBS[first.verb][0]} {_names(line)}{fields}"
 
 
+_MARKUP = re.compile(r"[\\|<`]|(?<=\])\(")
+"""Characters that end a cell or begin a tag, a code span or the address of a link."""
+
+
 def _cell(words: str) -> str:
-    return " ".join(words.replace("|", "\\|").split())
+    """Text for a cell or an item of a list: a text of others makes no cell, tag or link of its own."""
+    return " ".join(_MARKUP.sub(r"\\\g<0>", words).split())
 
 
 # -- words ------------------------------------------------------------------------------------

@@ -224,6 +224,7 @@ REFUSERS = (
     ("exceeded quota", "ResourceQuota"),
     ("must specify", "ResourceQuota"),
     ("disruption budget", "PodDisruptionBudget"),
+    ("more than one PodDisruptionBudget", "PodDisruptionBudget"),
     ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicy"),
     ("violates PodSecurity", "PodSecurity"),
     ("admission webhook", "an admission webhook"),

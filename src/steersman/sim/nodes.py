@@ -215,8 +215,8 @@ async def drain(
         await api.patch(NODES, "", name, {"spec": {"unschedulable": True}})
         output(f"{name} cordoned")
     pods = await _pods(api, name)
-    kept = [pod for pod in pods if _stays(pod)]
-    evicted = {pod.metadata.uid: pod for pod in pods if not _stays(pod)}
+    kept = [pod for pod in pods if stays_in_drain(pod)]
+    evicted = {pod.metadata.uid: pod for pod in pods if not stays_in_drain(pod)}
     unmanaged = [str(pod.key) for pod in evicted.values() if _is_active(pod) and _controller(pod) is None]
     if unmanaged and not force:
         raise NodeError(
@@ -279,6 +279,6 @@ def _controller(pod: v1.Pod) -> str | None:
     return next((owner.kind for owner in pod.metadata.ownerReferences if owner.controller), None)
 
 
-def _stays(pod: v1.Pod) -> bool:
+def stays_in_drain(pod: v1.Pod) -> bool:
     """Whether a drain keeps a pod: one of a DaemonSet would be recreated at once, a static pod cannot be evicted."""
     return _controller(pod) == "DaemonSet" or _MIRROR in pod.metadata.annotations
