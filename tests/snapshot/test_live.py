@@ -325,3 +325,31 @@ def test_a_full_disk_is_one_clear_error_and_leaves_no_file(tmp_path: Path, size:
     with pytest.raises(UnusablePath, match="the snapshot cannot be written"), disk_of(size):
         write()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_bootstrap_tokens_of_a_loaded_cluster_keep_their_expiration_and_not_their_secret(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "one.snapshot"
+    token: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "bootstrap.kubernetes.io/token",
+        "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
+        "stringData": {
+            "token-id": "abcdef",
+            "token-secret": "0123456789abcdef",
+            "expiration": "2099-01-01T00:00:00Z",
+            "usage-bootstrap-authentication": "true",
+            "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+        },
+    }
+    with Cluster(seed=1) as cluster:
+        cluster.apply(token)
+        save(cluster, file)
+    with Cluster(snapshot=file, controllers=["tokencleaner"]) as loaded:
+        loaded.settle()
+        secret = loaded.get("Secret", "bootstrap-token-abcdef", "kube-system")
+    data = {name: base64.b64decode(value).decode() for name, value in secret.data.items()}
+    assert data.pop("token-secret") != token["stringData"].pop("token-secret")
+    assert data == token["stringData"]

@@ -15,6 +15,11 @@ from typing import Any
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 TOKEN_TRACKING = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
+BOOTSTRAP_TOKEN = "bootstrap.kubernetes.io/token"
+PUBLIC_KEYS = ("auth-extra-groups", "description", "expiration", "token-id")
+"""Keys of a bootstrap token that are no secret: all but ``token-secret``. The id is part of the Secret's name."""
+USAGE = "usage-"
+"""The prefix of keys that say what a bootstrap token may be used for."""
 _KINDS = {("", "Secret"), ("", "ConfigMap")}
 
 
@@ -36,12 +41,15 @@ class Redactor:
             return document
         secret = kind == "Secret"
         made = dict(document)
-        _replace(made, "data" if secret else "binaryData", lambda text: _encode(self.hashed(_decode(text))))
-        _replace(made, "stringData" if secret else "data", lambda text: self.hashed(text.encode()))
+        kept = _is_public_key if secret and document.get("type") == BOOTSTRAP_TOKEN else _is_no_key
+        _replace(
+            made, "data" if secret else "binaryData", lambda text: _encode(self.hashed(_decode(text))), kept
+        )
+        _replace(made, "stringData" if secret else "data", lambda text: self.hashed(text.encode()), kept)
         metadata = made.get("metadata") or {}
         if LAST_APPLIED in (metadata.get("annotations") or {}):
-            kept = {name: text for name, text in metadata["annotations"].items() if name != LAST_APPLIED}
-            made["metadata"] = {**metadata, "annotations": kept}
+            others = {name: text for name, text in metadata["annotations"].items() if name != LAST_APPLIED}
+            made["metadata"] = {**metadata, "annotations": others}
         return made
 
 
@@ -49,6 +57,15 @@ def _is_public(kind: str, document: Mapping[str, Any]) -> bool:
     """Whether a document is left as it is: the ConfigMap with the day since which tokens are tracked, which a controller reads."""
     meta = document.get("metadata") or {}
     return kind == "ConfigMap" and (meta.get("namespace"), meta.get("name")) == TOKEN_TRACKING
+
+
+def _is_public_key(name: str) -> bool:
+    """Whether a key of a bootstrap token is left as it is. token-cleaner deletes a token whose expiration it cannot read."""
+    return name in PUBLIC_KEYS or name.startswith(USAGE)
+
+
+def _is_no_key(name: str) -> bool:
+    return False
 
 
 def without_managed_fields(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -60,10 +77,15 @@ def without_managed_fields(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**document, "metadata": kept}
 
 
-def _replace(document: dict[str, Any], field: str, make: Callable[[str], str]) -> None:
+def _replace(
+    document: dict[str, Any], field: str, make: Callable[[str], str], is_kept: Callable[[str], bool]
+) -> None:
     values = document.get(field)
     if isinstance(values, Mapping):
-        document[field] = {name: make(text) if isinstance(text, str) else "" for name, text in values.items()}
+        document[field] = {
+            name: text if is_kept(name) else make(text) if isinstance(text, str) else ""
+            for name, text in values.items()
+        }
     elif values is not None:
         # What is no map is no data that an API server stores; nothing of it is kept.
         del document[field]
