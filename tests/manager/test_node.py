@@ -21,6 +21,8 @@ from steersman.manager.verbs import NODE
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.bootstrap import Bootstrap
 from steersman.sim import nodes
+from steersman.sim.dynamicresources import Devices
+from steersman.sim.dynamicresources.driver import SLICES, resource_slice
 from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.kubelet.node import STATE
 from steersman.sim.scheduler import Scheduler
@@ -203,6 +205,18 @@ def test_devices_of_a_node_fail_and_recover_by_name(cluster: Cluster) -> None:
         value: str | None = found.metadata.annotations.get("sim.steersman.dev/unhealthy-devices")
         return value
 
+    node_1 = cluster.do(cluster.api.get(NODES, "", "node-1"))
+    for act in (nodes.fail_devices, nodes.recover_devices):
+        with pytest.raises(nodes.NodeError, match="no simulated device 'device-0'; available: none"):
+            cluster.do(act(cluster.api, "node-1", ["device-0"], cluster.said.append))
+    cluster.do(cluster.api.create(SLICES, "", resource_slice(node_1, Devices(count=3))))
+    for act in (nodes.fail_devices, nodes.recover_devices):
+        with pytest.raises(
+            nodes.NodeError,
+            match="node-1 has no simulated device 'device-9'; available: device-0, device-1, device-2",
+        ):
+            cluster.do(act(cluster.api, "node-1", ["device-0", "device-9"], cluster.said.append))
+    assert unhealthy() is None
     cluster.do(nodes.fail_devices(cluster.api, "node-1", ["device-0"], cluster.said.append))
     cluster.do(nodes.fail_devices(cluster.api, "node-1", ["device-2", "device-0"], cluster.said.append))
     assert unhealthy() == "device-0,device-2"

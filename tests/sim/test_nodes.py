@@ -19,7 +19,7 @@ from steersman.client.api import Page
 from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet.behaviour import NEVER_READY
-from steersman.sim.kubelet.node import Shape, is_simulated, node, taken_over
+from steersman.sim.kubelet.node import STATE, Shape, is_simulated, node, taken_over
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import START, World
 
@@ -286,4 +286,6 @@ def test_a_node_of_a_snapshot_is_simulated_once_it_is_taken_over() -> None:
     real = v1.Node(metadata=ObjectMeta(name="a"), spec=v1.NodeSpec(providerID="aws:///eu-1a/i-1"))
     assert not is_simulated(real)
     assert is_simulated(taken_over(real))
+    assert taken_over(real).metadata.annotations[STATE] == "failed"
+    assert STATE not in taken_over(node("b", 1, Shape(), START)).metadata.annotations
     assert is_simulated(node("b", 1, Shape(), START))

@@ -20,10 +20,11 @@ import msgspec
 from steersman.api.clock import Clock
 from steersman.api.errors import NotFound, TooManyRequests
 from steersman.api.generated import core_v1 as v1
-from steersman.api.generated import load
+from steersman.api.generated import load, resource_v1
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
-from steersman.sim.dynamicresources import UNHEALTHY
+from steersman.sim.dynamicresources import DRIVER, UNHEALTHY
+from steersman.sim.dynamicresources.driver import SLICES
 from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
 from steersman.sim.kubelet.node import STATE, is_ready, is_simulated
 from steersman.sim.scheduler import Scheduler
@@ -173,8 +174,9 @@ async def _changed(api: Api, node: v1.Node) -> v1.Node:
 
 async def fail_devices(api: Api, name: str, devices: Iterable[str], output: Output = print) -> None:
     """Make simulated devices of a node unhealthy: they get a taint with the effect NoExecute."""
-    node = await find(api, name)
-    failed = dict.fromkeys((*_unhealthy(node), *devices))
+    node, named = await find(api, name), tuple(devices)
+    _check_devices(name, named, await _devices(api, name))
+    failed = dict.fromkeys((*_unhealthy(node), *named))
     await _annotate(api, node, ",".join(failed), UNHEALTHY)
     output(f"{name}: {', '.join(failed)} unhealthy; `steersman node recover-device {name} …` undoes it")
 
@@ -183,9 +185,31 @@ async def recover_devices(api: Api, name: str, devices: Iterable[str], output: O
     """Make simulated devices of a node healthy again."""
     node = await find(api, name)
     recovered = tuple(devices)
+    # One that failed can recover even where the node has fewer devices by now.
+    _check_devices(name, recovered, (*await _devices(api, name), *_unhealthy(node)))
     left = [each for each in _unhealthy(node) if each not in recovered]
     await _annotate(api, node, ",".join(left) or None, UNHEALTHY)
     output(f"{name}: {', '.join(recovered)} healthy")
+
+
+async def _devices(api: Api, name: str) -> list[str]:
+    """The names of the simulated devices of a node."""
+    slices = await api.list(SLICES, field_selector=f"spec.driver={DRIVER},spec.nodeName={name}")
+    return [
+        device.name
+        for each in slices.items
+        if isinstance(each, resource_v1.ResourceSlice)
+        for device in each.spec.devices
+    ]
+
+
+def _check_devices(name: str, devices: Iterable[str], known: Iterable[str]) -> None:
+    """Raises `NodeError` for a device that the node does not have."""
+    known = tuple(dict.fromkeys(known))
+    for device in devices:
+        if device not in known:
+            available = ", ".join(known) or "none"
+            raise NodeError(f"{name} has no simulated device {device!r}; available: {available}")
 
 
 def _unhealthy(node: v1.Node) -> list[str]:

@@ -115,9 +115,13 @@ def conditions(old: tuple[v1.NodeCondition, ...], now: datetime) -> tuple[v1.Nod
 
 
 def taken_over(found: v1.Node) -> v1.Node:
-    """The Node of a snapshot as one whose kubelet is simulated from now on."""
+    """The Node of a snapshot as one whose kubelet is simulated from now on; one that is not ready has failed."""
     meta = found.metadata
-    return replace(found, metadata=replace(meta, annotations={**meta.annotations, SIMULATED: "true"}))
+    # The kubelet acts on a change of its state: a node that never had one could not recover.
+    state = {} if is_ready(found) else {STATE: "failed"}
+    return replace(
+        found, metadata=replace(meta, annotations={**meta.annotations, SIMULATED: "true", **state})
+    )
 
 
 def is_simulated(found: v1.Node) -> bool:
