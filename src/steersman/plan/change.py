@@ -28,7 +28,7 @@ class Apply(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         meta = self.document.get("metadata") or {}
-        return f"apply {self.document.get('kind')} {meta.get('name') or meta.get('generateName', '')}"
+        return f"apply {self.document.get('kind')} {meta.get('name', '')}"
 
 
 class Delete(msgspec.Struct, frozen=True):
@@ -195,7 +195,9 @@ def parse_documents(text: str, origin: str) -> list[Mapping[str, Any]]:
         meta = document.get("metadata")
         if not all(isinstance(document.get(each), str) and document[each] for each in ("apiVersion", "kind")):
             raise ChangeError(f"{origin}: a manifest has no apiVersion or no kind")
-        if not isinstance(meta, Mapping) or not (meta.get("name") or meta.get("generateName")):
+        if isinstance(meta, Mapping) and not meta.get("name") and meta.get("generateName"):
+            raise ChangeError(f"{origin}: from {meta['generateName']}: cannot use generate name with apply")
+        if not isinstance(meta, Mapping) or not meta.get("name"):
             raise ChangeError(f"{origin}: {document['kind']} has no metadata.name")
     if not documents:
         raise ChangeError(f"{origin}: there is no manifest in it")
