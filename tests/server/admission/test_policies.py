@@ -149,3 +149,24 @@ print([name for name in sys.modules if name.startswith("steersman.api.cel")])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_patch_is_left_out_where_its_test_fails_and_refused_where_another_operation_fails(
+    ask: Asker,
+) -> None:
+    label = "JSONPatch{op: 'add', path: '/metadata/labels', value: {'made': 'yes'}}"
+    path = "JSONPatch{op: 'remove', path: '/data/' + object.metadata.annotations['path']}"
+    check = "JSONPatch{op: 'test', path: '/data/a', value: 'b'}"
+    for name, expression in (("removes", f"[{path}]"), ("tests", f"[{check}, {label}]")):
+        mutations = [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]
+        spec = {"mutations": mutations, "reinvocationPolicy": "Never"}
+        policy(ask, "Mutating", spec, name=name)
+    # The words of a test that fails, in a path that the author of the object chooses.
+    hostile = {"annotations": {"path": "testing value test failed"}}
+    error = refusal(ask, config_map("hostile", metadata=hostile, data={"a": "c"}))
+    assert "Unable to remove nonexistent key" in error.message
+    plain = {"annotations": {"path": "z"}}
+    made = ask.create("configmaps", config_map("plain", metadata=plain, data={"a": "c", "z": ""}))
+    assert not made.metadata.labels
+    made = ask.create("configmaps", config_map("equal", metadata=plain, data={"a": "b", "z": ""}))
+    assert made.metadata.labels == {"made": "yes"}
