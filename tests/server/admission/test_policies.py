@@ -222,6 +222,9 @@ def test_an_equivalent_rule_sees_an_event_of_the_other_group_in_its_own_form(ask
     bad = [{"expression": "object.regarding.name != 'bad'"}]
     spec = {"matchConstraints": rules("events.k8s.io", "CREATE", "events"), "validations": bad}
     policy(ask, "Validating", spec)
-    event = {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "default", "name": "bad"}}
+    event = {
+        "metadata": {"name": "e"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "bad"},
+    }
     with pytest.raises(ApiError, match="denied request"):
         ask.create("events", event)

@@ -31,7 +31,6 @@ from steersman.server.registry.strategy import (
 )
 from steersman.server.validation import rules_for
 
-
 REVIEWS = frozenset(
     {
         "localsubjectaccessreviews.authorization.k8s.io",
