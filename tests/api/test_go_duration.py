@@ -33,6 +33,8 @@ def test_a_duration_is_a_whole_number_of_nanoseconds(text: str, nanoseconds: int
         ("9223372036854775808ns", 'time: invalid duration "9223372036854775808ns"'),
         ("-53398278h66800863", 'time: invalid duration "-53398278h66800863"'),
         ("9" * 400, f'time: invalid duration "{"9" * 400}"'),
+        ("1h" * 1001, f'time: invalid duration "{"1h" * 1001}"'),
+        ("1" * 10_000, f'time: invalid duration "{"1" * 4096}"'),
         ("3", 'time: missing unit in duration "3"'),
         ("1é", 'time: unknown unit "\\xc3\\xa9" in duration "1\\xc3\\xa9"'),
         ("1s\n", 'time: unknown unit "s\\x0a" in duration "1s\\x0a"'),

@@ -103,6 +103,24 @@ async def test_the_loop_turns_while_a_policy_uses_up_its_budget(server: Server) 
     assert at_once.message == refused.message
 
 
+async def test_a_costly_policy_keeps_every_object_of_a_collection_that_it_denies_to_delete(
+    server: Server,
+) -> None:
+    cubic = CUBIC.replace("object", "oldObject")
+    rules = {"resourceRules": [{**CONFIGMAPS, "operations": ["DELETE"]}], "matchPolicy": "Equivalent"}
+    kept = f"{cubic} && oldObject.metadata.name.startsWith('free')"
+    await policy(server, "validating", {"matchConstraints": rules, "validations": [{"expression": kept}]})
+    for name in ("free-1", "free-2", "kept-1", "kept-2"):
+        await create(server, name)
+    turns, refused = await turns_of(LocalApi(server).delete_collection(CM, "default"))
+    assert isinstance(refused, ApiError)
+    assert "denied request" in refused.message
+    assert turns > MANY_TURNS
+    left = await LocalApi(server).list(CM, "default")
+    # As upstream, which deletes up to the first refusal.
+    assert [each["metadata"]["name"] for each in left.items] == ["kept-1", "kept-2"]
+
+
 async def test_cheap_expressions_are_evaluated_at_once(server: Server) -> None:
     await policy(server, "validating", {"validations": [{"expression": CUBIC}] * 25})
     turns, made = await turns_of(create(server, data={"a": "b"}))

@@ -12,6 +12,10 @@ _LIMIT = 2**63
 """Nanoseconds that no duration reaches but the most negative one."""
 _MAX_DIGITS = 20
 """Digits of a number, without zeros in front, that may still be below the limit."""
+_MAX_PARTS = 1000
+"""Parts of a duration. differs: Go has no limit, and is fast enough to do without; a megabyte of ``1h1h…`` would hold everything up for seconds."""
+_MAX_SHOWN = 4096
+"""Characters of a text that errors show. differs: Go shows all of it."""
 
 
 def parse_duration(text: str) -> float:
@@ -30,8 +34,11 @@ def duration_nanos(text: str) -> int:
     invalid = ValueError(f"time: invalid duration {_quote(text)}")
     if not rest:
         raise invalid
-    total = position = 0
+    total = position = parts = 0
     while position < len(rest):
+        parts += 1
+        if parts > _MAX_PARTS:
+            raise invalid
         part = _PART.match(rest, position)
         if part is None or not (part["whole"] or (part["fraction"] or ".") != "."):
             raise invalid
@@ -60,7 +67,8 @@ def _fraction(text: str | None, unit: int) -> int:
 
 def _quote(text: str) -> str:
     """A text as Go's package time quotes it: with every byte beyond ASCII escaped, and no letter for control characters."""
-    return '"' + "".join(_QUOTED.get(byte) or chr(byte) for byte in text.encode("utf-8", "replace")) + '"'
+    shown = text[:_MAX_SHOWN].encode("utf-8", "replace")
+    return '"' + "".join(_QUOTED.get(byte) or chr(byte) for byte in shown) + '"'
 
 
 _QUOTED = {byte: f"\\x{byte:02x}" for byte in (*range(0x20), *range(0x80, 0x100))} | {34: '\\"', 92: "\\\\"}

@@ -26,8 +26,9 @@ from steersman.explain.model import Decision, Document, Explanation
 
 MAX_EVENTS = 200
 """Events about the object that are read."""
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""The annotation in which kubectl keeps a whole manifest, with the data of a Secret."""
+MAX_ANNOTATION = 128
+"""Characters of an annotation of a Secret that are shown. Longer ones may hold the whole manifest, with its data: kubectl keeps it as
+JSON (``kubectl.kubernetes.io/last-applied-configuration``), others compressed."""
 
 
 async def object_page(
@@ -105,12 +106,16 @@ def redacted(document: dict[str, Any]) -> dict[str, Any]:
             encoded = field == "data"
             found[field] = {key: f"({_size(value, encoded)} bytes)" for key, value in found[field].items()}
     meta = dict(found.get("metadata") or {})
-    annotations = dict(meta.get("annotations") or {})
-    if LAST_APPLIED in annotations:
-        annotations[LAST_APPLIED] = f"({len(str(annotations[LAST_APPLIED]))} bytes)"
-        meta["annotations"] = annotations
+    if isinstance(meta.get("annotations"), Mapping):
+        meta["annotations"] = {key: _annotation(value) for key, value in meta["annotations"].items()}
         found["metadata"] = meta
     return found
+
+
+def _annotation(value: object) -> str:
+    text = str(value)
+    is_document = text.lstrip()[:1] in ("{", "[")
+    return f"({len(text.encode())} bytes)" if is_document or len(text) > MAX_ANNOTATION else text
 
 
 def _size(value: object, encoded: bool) -> int:

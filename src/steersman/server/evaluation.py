@@ -20,7 +20,7 @@ from hashlib import sha256
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from steersman.server.calls import CallNeeded
+from steersman.server.calls import Call, CallNeeded
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -70,10 +70,10 @@ class Computation(NamedTuple):
 
 
 class EvaluationNeeded(CallNeeded):
-    """A request must wait for expressions, and then be carried out again. Nothing has been written."""
+    """A request must wait for expressions, and for calls if there are any, and then be carried out again. Nothing has been written."""
 
-    def __init__(self, computations: Sequence[Computation]) -> None:
-        super().__init__()
+    def __init__(self, computations: Sequence[Computation], calls: Sequence[Call] = ()) -> None:
+        super().__init__(calls)
         self.computations = tuple(computations)
 
 

@@ -124,6 +124,37 @@ def test_an_expression_that_would_take_long_ends_at_a_limit(source: str) -> None
         evaluate(parse(source), {}, limit=20_000)
 
 
+LARGE = {"text": "a" * 1_000_000, "many": [0] * 3_000}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "'%s'.format([large.many.map(i, large.text)])",
+        "'%s'.format([{'a': large.many.map(i, large)}])",
+        "'%s%s%s%s%s'.format([large.text, large.text, large.text, large.text, large.text])",
+        "large.many.map(i, large.text).join()",
+    ],
+)
+def test_a_text_that_would_not_fit_into_memory_is_not_made(source: str) -> None:
+    with pytest.raises(EvaluationError, match="cost limit exceeded"):
+        evaluate(parse(source), {"large": LARGE})
+
+
+@pytest.mark.parametrize("digits", ["1" * 1000 + "x", "1_1", "." + "1" * 1000 + "e", "1" * 1000 + "_"])
+def test_a_text_that_is_no_double_is_refused_in_time_linear_in_its_length(digits: str) -> None:
+    with pytest.raises(EvaluationError, match="to 'double'"):
+        evaluate(parse("double(s)"), {"s": digits})
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"), [("int(s)", 7), ("int('-' + s)", -7), ("int('+' + s)", 7), ("int(uint(s))", 7)]
+)
+def test_a_number_may_have_any_number_of_zeros_in_front(source: str, expected: int) -> None:
+    assert evaluate(parse(source), {"s": "0" * 10_000 + "7"}) == expected
+    assert evaluate(parse(source), {"s": "0" * 10_000}) == 0
+
+
 def test_versions_are_ordered_and_hashed_without_build_metadata() -> None:
     one, other = parse_semver("1.2.3+a"), parse_semver("1.2.3+b")
     assert one == other

@@ -9,6 +9,12 @@ from typing import Any
 import pytest
 
 from steersman.api.errors import ApiError
+from steersman.api.generated.core_v1 import Binding, ObjectReference
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.server.auth.attributes import Attributes, Decision
+from steersman.server.auth.users import APISERVER
+from steersman.server.rest.perform import perform
+from steersman.server.rest.request import Request
 from steersman.server.server import Server
 from tests.server.admission.conftest import Asker
 
@@ -149,3 +155,76 @@ print([name for name in sys.modules if name.startswith("steersman.api.cel")])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_patch_is_left_out_where_its_test_fails_and_refused_where_another_operation_fails(
+    ask: Asker,
+) -> None:
+    label = "JSONPatch{op: 'add', path: '/metadata/labels', value: {'made': 'yes'}}"
+    path = "JSONPatch{op: 'remove', path: '/data/' + object.metadata.annotations['path']}"
+    check = "JSONPatch{op: 'test', path: '/data/a', value: 'b'}"
+    for name, expression in (("removes", f"[{path}]"), ("tests", f"[{check}, {label}]")):
+        mutations = [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]
+        spec = {"mutations": mutations, "reinvocationPolicy": "Never"}
+        policy(ask, "Mutating", spec, name=name)
+    # The words of a test that fails, in a path that the author of the object chooses.
+    hostile = {"annotations": {"path": "testing value test failed"}}
+    error = refusal(ask, config_map("hostile", metadata=hostile, data={"a": "c"}))
+    assert "Unable to remove nonexistent key" in error.message
+    plain = {"annotations": {"path": "z"}}
+    made = ask.create("configmaps", config_map("plain", metadata=plain, data={"a": "c", "z": ""}))
+    assert not made.metadata.labels
+    made = ask.create("configmaps", config_map("equal", metadata=plain, data={"a": "b", "z": ""}))
+    assert made.metadata.labels == {"made": "yes"}
+
+
+def rules(group: str, operation: str, *resources: str) -> dict[str, Any]:
+    """The matchConstraints of a policy for resources."""
+    rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": [operation], "resources": [*resources]}
+    return {"resourceRules": [rule], "matchPolicy": "Equivalent"}
+
+
+def test_a_binding_is_matched_as_the_resource_that_it_was_posted_to(ask: Asker) -> None:
+    nowhere = [{"expression": "object.target.name != 'bad'"}]
+    for name, resource in (("legacy", "bindings"), ("own", "pods/binding")):
+        spec = {"matchConstraints": rules("", "CREATE", resource), "validations": nowhere}
+        policy(ask, "Validating", spec, name=name)
+    ask.create("pods", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    body = Binding(metadata=ObjectMeta(name="p"), target=ObjectReference(name="bad"))
+    for plural, name, subresource, by in (("bindings", "", "", "legacy"), ("pods", "p", "binding", "own")):
+        request = Request(APISERVER, "create", ask.resource(plural), "default", name, subresource)
+        with pytest.raises(ApiError, match=f"ValidatingAdmissionPolicy '{by}'"):
+            perform(ask.server, request, body)
+
+
+def test_no_policy_is_evaluated_for_a_review(ask: Asker) -> None:
+    every = rules("*", "*", "*")
+    policy(ask, "Validating", {"matchConstraints": every, "validations": [{"expression": "false"}]})
+    review = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
+    made = ask.create("selfsubjectaccessreviews.authorization.k8s.io", review)
+    assert made.status.allowed
+    refusal(ask, config_map("other"))
+
+
+def test_the_request_of_a_namespace_is_checked_within_it(ask: Asker) -> None:
+    class Recording:
+        def authorize(self, attributes: Attributes) -> Decision:
+            return Decision(attributes.namespace == attributes.name == "mine", "")
+
+    check = "authorizer.requestResource.check('create').allowed()"
+    spec = {"matchConstraints": rules("", "CREATE", "namespaces"), "validations": [{"expression": check}]}
+    policy(ask, "Validating", spec)
+    ask.server.authorizer = Recording()  # type: ignore[assignment]
+    assert ask.create("namespaces", {"metadata": {"name": "mine"}}).metadata.name == "mine"
+
+
+def test_an_equivalent_rule_sees_an_event_of_the_other_group_in_its_own_form(ask: Asker) -> None:
+    bad = [{"expression": "object.regarding.name != 'bad'"}]
+    spec = {"matchConstraints": rules("events.k8s.io", "CREATE", "events"), "validations": bad}
+    policy(ask, "Validating", spec)
+    event = {
+        "metadata": {"name": "e"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "bad"},
+    }
+    with pytest.raises(ApiError, match="denied request"):
+        ask.create("events", event)

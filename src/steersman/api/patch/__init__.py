@@ -11,12 +11,13 @@ Arguments are never modified; results may share parts with them.
 
 from steersman.api.patch import json, merge, strategic
 from steersman.api.patch.schema import Field, Schema, schema_of
-from steersman.api.patch.values import Document, PatchError, TooManyOperations
+from steersman.api.patch.values import Document, PatchError, PatchTestFailed, TooManyOperations
 
 __all__ = [
     "Document",
     "Field",
     "PatchError",
+    "PatchTestFailed",
     "Schema",
     "TooManyOperations",
     "json",

@@ -13,7 +13,14 @@ from typing import Any, TypeAlias
 import msgspec
 
 from steersman.api.nesting import MAX_DEPTH, depth_of
-from steersman.api.patch.values import PatchError, TooManyOperations, deep_copy, json_equal, limits_nesting
+from steersman.api.patch.values import (
+    PatchError,
+    PatchTestFailed,
+    TooManyOperations,
+    deep_copy,
+    json_equal,
+    limits_nesting,
+)
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
@@ -190,7 +197,7 @@ class _Patching:
             except PatchError as error:
                 raise PatchError(f"error in test for path: '{path}': {error}") from None
         if not json_equal(value, operation.get("value")):
-            raise PatchError(f"testing value {path} failed: test failed")
+            raise PatchTestFailed(f"testing value {path} failed: test failed")
 
     # -- containers ---------------------------------------------------------------------------
 

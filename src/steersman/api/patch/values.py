@@ -17,6 +17,10 @@ class PatchError(ValueError):
     """A malformed patch, or one that does not fit the document, with upstream's message."""
 
 
+class PatchTestFailed(PatchError):
+    """A JSON patch whose test operation finds another value."""
+
+
 class TooManyOperations(PatchError):
     """A JSON patch with more operations than the server allows."""
 

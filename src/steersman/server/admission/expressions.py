@@ -18,7 +18,12 @@ from steersman.api.cel.program import PER_CALL_LIMIT, lazy
 from steersman.api.cel.runtime.kubernetes import Authorizer, Check, Decision, ResourceCheck
 from steersman.api.cel.runtime.values import EvaluationError
 from steersman.api.generated.admissionregistration_v1 import MatchCondition
-from steersman.server.admission.forms import AdmissionForm, admission_request, requested_resource
+from steersman.server.admission.forms import (
+    AdmissionForm,
+    admission_request,
+    requested_resource,
+    review_namespace,
+)
 from steersman.server.admission.plugin import Listers
 from steersman.server.auth.attributes import Attributes
 from steersman.server.auth.users import User, service_account_user
@@ -88,7 +93,7 @@ class Subject:
             group=resource.group,
             resource=resource.plural,
             subresource=request.subresource,
-            namespace=request.namespace,
+            namespace=review_namespace(request),
             name=request.name,
         )
         return [

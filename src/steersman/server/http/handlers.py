@@ -25,10 +25,10 @@ from steersman.server.http.responses import (
     routing_error,
     scale_response,
 )
-from steersman.server.registry.resources import Resource
+from steersman.server.registry.resources import REVIEWS, Resource
 from steersman.server.rest import patch as patching
 from steersman.server.rest.listing import get, list_objects
-from steersman.server.rest.perform import REVIEWS, body_type, perform
+from steersman.server.rest.perform import body_type, perform
 from steersman.server.rest.request import ListOptions, Request, Result
 from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, get_scale
 from steersman.server.rest.warnings import deletion_warnings, write_warnings

@@ -93,7 +93,7 @@ class Connection:
         self._send = send
         self._fail = fail
         self._done = done
-        self._unsent: list[bytes] = []
+        self._unsent = bytearray()
         self._ended = False
         self._writer: asyncio.StreamWriter | None = None
         self._task: asyncio.Task[None] | None = None
@@ -116,9 +116,9 @@ class Connection:
             await self._done()
             return
         try:
-            for data in self._unsent:
-                self._writer.write(data)
-            self._unsent.clear()
+            if self._unsent:
+                self._writer.write(bytes(self._unsent))
+                self._unsent.clear()
             if self._ended:
                 self._end_input(self._writer)
             try:
@@ -134,8 +134,8 @@ class Connection:
         """Take data of the client."""
         writer = self._writer
         if writer is None:
-            self._unsent.append(data)
-            held = sum(map(len, self._unsent))
+            self._unsent += data
+            held = len(self._unsent)
         elif writer.is_closing():
             return
         else:

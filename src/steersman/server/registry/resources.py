@@ -31,6 +31,18 @@ from steersman.server.registry.strategy import (
 )
 from steersman.server.validation import rules_for
 
+REVIEWS = frozenset(
+    {
+        "localsubjectaccessreviews.authorization.k8s.io",
+        "selfsubjectaccessreviews.authorization.k8s.io",
+        "selfsubjectreviews.authentication.k8s.io",
+        "selfsubjectrulesreviews.authorization.k8s.io",
+        "subjectaccessreviews.authorization.k8s.io",
+        "tokenreviews.authentication.k8s.io",
+    }
+)
+"""The resources that are created and answered, but never stored; so are Bindings."""
+
 
 class Resource(msgspec.Struct, frozen=True, eq=False):
     """One served resource at one version: its names, its type and its strategy."""

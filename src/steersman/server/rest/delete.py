@@ -10,6 +10,7 @@ from steersman.api.errors import ApiError, NotFound
 from steersman.server import status_errors
 from steersman.server.admission import namespace_lifecycle
 from steersman.server.calls import Call, CallNeeded
+from steersman.server.evaluation import Computation, EvaluationNeeded
 from steersman.server.registry import graceful_deletion, object_meta
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.resources import Resource
@@ -129,10 +130,14 @@ def delete_collection(server: Server, request: Request) -> Page:
 
 
 def _admit_all(server: Server, request: Request, found: list[Any]) -> tuple[list[Any], ApiError | None]:
-    """The objects up to the first whose deletion is refused, and the refusal. All webhooks are asked before any deletion."""
+    """The objects up to the first whose deletion is refused, and the refusal.
+
+    All webhooks are asked and all expressions evaluated before any deletion.
+    """
     if request.resource.serve_all is not None:
         request.resource.serve_all(found)
     calls: list[Call] = []
+    computations: list[Computation] = []
     for index, obj in enumerate(found):
         try:
             served = obj if request.resource.serve is None else request.resource.serve(obj)
@@ -141,10 +146,14 @@ def _admit_all(server: Server, request: Request, found: list[Any]) -> tuple[list
             if server.answers is None:
                 raise
             calls += needed.calls
+            if isinstance(needed, EvaluationNeeded):
+                computations += needed.computations
         except ApiError as error:
-            if not calls:
+            if not calls and not computations:
                 return found[:index], error
             break
+    if computations:
+        raise EvaluationNeeded(computations, calls)
     if calls:
         raise CallNeeded(calls)
     return found, None

@@ -9,7 +9,7 @@ from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.core_v1 import Binding
 from steersman.api.generated.policy_v1 import Eviction
 from steersman.server import status_errors
-from steersman.server.registry.resources import Resource
+from steersman.server.registry.resources import REVIEWS, Resource
 from steersman.server.rest import eviction, subresources
 from steersman.server.rest.create import create
 from steersman.server.rest.delete import delete, delete_collection
@@ -18,18 +18,6 @@ from steersman.server.rest.patch import patch
 from steersman.server.rest.request import Request, Result
 from steersman.server.rest.update import update
 from steersman.server.server import Server
-
-REVIEWS = frozenset(
-    {
-        "localsubjectaccessreviews.authorization.k8s.io",
-        "selfsubjectaccessreviews.authorization.k8s.io",
-        "selfsubjectreviews.authentication.k8s.io",
-        "selfsubjectrulesreviews.authorization.k8s.io",
-        "subjectaccessreviews.authorization.k8s.io",
-        "tokenreviews.authentication.k8s.io",
-    }
-)
-"""The resources that are created and answered, but never stored; so are Bindings."""
 
 
 class BodyType(NamedTuple):

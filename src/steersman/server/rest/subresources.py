@@ -197,7 +197,8 @@ def bind(server: Server, request: Request, binding: Binding) -> Mapping[str, Any
             status=replace(pod.status, conditions=scheduled, nominatedNodeName=""),
         )
 
-    binding = admit_body(server, replace(request, subresource="binding"), pods, name, binding)
+    # Admission is asked about the resource that the request was authorized for.
+    binding = admit_body(server, request, pods if request.subresource else request.resource, name, binding)
     given = binding.metadata
     server.rewrite(pods, namespace, name, assigned, uid=given.uid)
     return status_errors.success_status()

@@ -8,7 +8,7 @@ from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
 from steersman.server.codec.convert import CODECS
 from steersman.server.crd import warnings as crd_warnings
 from steersman.server.crd.custom import CustomResource
-from steersman.server.rest.perform import REVIEWS
+from steersman.server.registry.resources import REVIEWS
 from steersman.server.rest.request import Request, Result
 from steersman.server.server import AdmissionAttributes, Server
 from steersman.server.validation.warnings import warnings_for

@@ -167,7 +167,7 @@ class KubeletEndpoint:
         if not self._allow_exec:
             raise Forbidden(_ALLOW, reason="Forbidden")
         named = pod.metadata.annotations.get(f"{PREFIX}port.{port}", str(port))
-        if not named.isascii() or not named.isdigit() or not 0 < int(named[:6]) < 65536:
+        if not (named.isascii() and named.isdigit() and len(named) < 6 and 0 < int(named) < 65536):
             raise OSError(f"annotation {PREFIX}port.{port} is no port: {named[:32]!r}")
         return await asyncio.open_connection("127.0.0.1", int(named))
 

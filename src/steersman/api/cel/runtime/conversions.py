@@ -30,7 +30,7 @@ from steersman.api.go_duration import duration_nanos
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _UNSIGNED = re.compile(r"[0-9]+")
 _NUMBER = re.compile(
-    r"[+-]?(?:[0-9]+(?:_?[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan",
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan",
     re.IGNORECASE,
 )
 _TIMESTAMP = re.compile(
@@ -58,8 +58,10 @@ def to_int(value: Any) -> int:
             raise EvaluationError("integer overflow")
         return int(value)
     if kind is str:
-        if _INTEGER.fullmatch(value) and len(value.lstrip("+-0")) <= _MAX_DIGITS:
-            number = int(value)
+        digits = value.lstrip("+-0")
+        if _INTEGER.fullmatch(value) and len(digits) <= _MAX_DIGITS:
+            # Without the zeros in front: Python refuses a text of thousands of digits.
+            number = int(digits or "0") * (-1 if value[0] == "-" else 1)
             if INT_MIN <= number <= INT_MAX:
                 return number
         raise _cannot(value, "int")
@@ -82,8 +84,9 @@ def to_uint(value: Any) -> Uint:
             raise EvaluationError("unsigned integer overflow")
         return Uint(value)
     if kind is str:
-        if _UNSIGNED.fullmatch(value) and len(value.lstrip("0")) <= _MAX_DIGITS and int(value) <= UINT_MAX:
-            return Uint(value)
+        digits = value.lstrip("0") or "0"
+        if _UNSIGNED.fullmatch(value) and len(digits) <= _MAX_DIGITS and int(digits) <= UINT_MAX:
+            return Uint(digits)
         raise _cannot(value, "uint")
     raise NoOverload
 
@@ -94,7 +97,7 @@ def to_double(value: Any) -> float:
     if kind is float or kind is int or kind is Uint:
         return float(value)
     if kind is str:
-        if _NUMBER.fullmatch(value) and "_" not in value:
+        if _NUMBER.fullmatch(value):
             number = float(value)
             if not math.isinf(number) or "n" in value.lower():
                 return number

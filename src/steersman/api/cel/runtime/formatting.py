@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from steersman.api.cel.runtime.conversions import to_string
+from steersman.api.cel.runtime.operators import MAX_SIZE
 from steersman.api.cel.runtime.values import (
+    CostLimitExceeded,
     Duration,
     EvaluationError,
     Timestamp,
@@ -25,11 +27,12 @@ _INTEGERS = (int, Uint)
 
 
 def format_string(text: str, args: Any) -> str:
-    """A text with its clauses replaced by the arguments. Raises `EvaluationError`."""
+    """A text with its clauses replaced by the arguments. Raises `EvaluationError`, also where it would be larger than `MAX_SIZE`."""
     used = 0
+    left = MAX_SIZE
 
     def replaced(match: re.Match[str]) -> str:
-        nonlocal used
+        nonlocal used, left
         if match["percent"]:
             return "%"
         if used >= len(args):
@@ -39,12 +42,36 @@ def format_string(text: str, args: Any) -> str:
         argument = args[used]
         used += 1
         clause = _clause(match)
+        # Before it is written: a list of a large text, many times, would not fit into memory.
+        _take(argument, left)
         try:
-            return clause(argument)
+            written = clause(argument)
         except _Unformattable as error:
             raise EvaluationError(f"error during formatting: {error}") from None
+        left = _left(left, len(written))
+        return written
 
     return _CLAUSE.sub(replaced, text)
+
+
+def _take(value: Any, left: int) -> int:
+    """The characters that are left after those of a value, about. Raises `EvaluationError` where there are none."""
+    match value:
+        case str() | bytes():
+            return _left(left, len(value))
+        case Mapping():
+            for key, each in value.items():
+                left = _take(each, _take(key, left))
+        case list() | tuple():
+            for each in value:
+                left = _take(each, left)
+    return _left(left, 2)
+
+
+def _left(left: int, size: int) -> int:
+    if size > left:
+        raise CostLimitExceeded
+    return left - size
 
 
 class _Unformattable(Exception):

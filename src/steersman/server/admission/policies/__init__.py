@@ -35,7 +35,7 @@ from steersman.server.admission.policies.mutating import Invocation, Mutations, 
 from steersman.server.admission.policies.validating import CompiledValidation, Denials, compile_validation
 from steersman.server.codec.convert import to_document
 from steersman.server.evaluation import Computation, EvaluationNeeded
-from steersman.server.registry.resources import Resource
+from steersman.server.registry.resources import REVIEWS, Resource
 from steersman.server.server import AdmissionAttributes, Server
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
@@ -116,7 +116,7 @@ class PolicyAdmission:
 
     def validate(self, request: AdmissionAttributes) -> None:
         """Evaluates validating policies. Raises the refusal of the first that denies; others may warn."""
-        if is_exempt(request.resource):
+        if _is_excluded(request.resource):
             return
         denials = Denials(self._server.request_warnings, self._server.annotate)
         needed: list[Computation] = []
@@ -134,7 +134,7 @@ class PolicyAdmission:
 
     def mutate(self, request: AdmissionAttributes, state: Mutations) -> Any:
         """The object after mutating policies. ``state`` tells which of them are evaluated a second time."""
-        if is_exempt(request.resource) or request.obj is None:
+        if _is_excluded(request.resource) or request.obj is None:
             return request.obj
         state.begin(request.obj)
         # All policies match the object as it was before the first of them.
@@ -238,6 +238,11 @@ class PolicyAdmission:
             to_document(resource.api_version, resource.kind, each if serve is None else serve(each))
             for each in found
         ]
+
+
+def _is_excluded(resource: Resource) -> bool:
+    """Whether no policy is evaluated for a resource: those that are exempt, and reviews, without which no request could be authorized."""
+    return is_exempt(resource) or resource.id in REVIEWS
 
 
 def _binding_matcher(binding: AnyBinding) -> Matcher | None:
