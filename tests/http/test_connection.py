@@ -56,6 +56,21 @@ class Site:
             return HttpResponse(200, (), b"%d" % len(body or b""))
         if request.raw_path == "/refuse":
             return HttpResponse(403, (), b"no")
+        if request.raw_path.endswith("unsendable"):
+            if request.raw_path.startswith("/late"):
+                await asyncio.sleep(0)
+            after_events = request.raw_path.startswith("/after-events")
+            return HttpResponse(200, (("X", "\ud800"),), b"", after_events=after_events)
+        if request.raw_path == "/fail":
+            raise RuntimeError("of its own")
+        if request.raw_path in ("/known-length", "/too-short"):
+            stream = StreamingResponse(request.writer)
+            stream.status = 404
+            stream.begin((), 6)
+            await stream.write(b"one")
+            if request.raw_path == "/known-length":
+                await stream.write(b"two")
+            return stream
         if request.raw_path == "/break":
             return HttpResponse(200, (("X", "a\r\nY: b"),), b"")
         body = await request.read(LIMIT)
@@ -220,6 +235,57 @@ async def test_a_stream_is_chunked_and_keeps_the_connection(site: Site) -> None:
     assert (await client.answer())[2] == b"<1>"
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_a_stream_of_known_length_is_not_chunked_and_keeps_the_connection(
+    site: Site, method: str
+) -> None:
+    client = await dial(site)
+    client.send(f"{method} /known-length HTTP/1.1\r\nHost: x\r\n\r\n".encode() + post("/a", b"1"))
+    head = await client.reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 404 ")
+    assert b"\r\nContent-Length: 6\r\n" in head
+    assert b"Transfer-Encoding" not in head
+    if method == "GET":
+        assert await client.reader.readexactly(6) == b"onetwo"
+    assert (await client.answer())[2] == b"<1>"
+
+
+async def test_a_stream_that_is_shorter_than_its_length_closes_the_connection(site: Site) -> None:
+    client = await dial(site)
+    client.send(b"GET /too-short HTTP/1.1\r\nHost: x\r\n\r\n" + post("/a", b"1"))
+    async with asyncio.timeout(10):
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await client.answer()
+    assert site.served == ["/too-short"]
+
+
+async def test_a_chunked_response_to_head_has_no_body(site: Site) -> None:
+    site.release.set()
+    client = await dial(site)
+    client.send(b"HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n" + post("/a", b"1"))
+    assert b"chunked" in await client.reader.readuntil(b"\r\n\r\n")
+    assert (await client.answer())[2] == b"<1>"
+
+
+@pytest.mark.parametrize("path", ["/unsendable", "/late-unsendable", "/after-events-unsendable", "/fail"])
+async def test_a_response_that_cannot_be_written_closes_the_connection_and_is_reported(
+    site: Site, path: str
+) -> None:
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    client = await dial(site)
+    client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() + post("/a", b"1"))
+    async with asyncio.timeout(10):
+        try:
+            assert await client.ended()
+        except ConnectionResetError:
+            pass
+    assert site.served == [path]
+    (context,) = reported
+    assert context["message"] == "an HTTP handler failed"
+    assert isinstance(context["exception"], RuntimeError if path == "/fail" else UnicodeEncodeError)
+
+
 async def test_a_disconnect_cancels_the_handler(site: Site) -> None:
     client = await dial(site)
     client.send(post("/wait", b""))
@@ -337,6 +403,9 @@ class CountingTransport(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self.reading = True
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.unsent)
 
     def is_closing(self) -> bool:
         return self.closing

@@ -431,6 +431,9 @@ class HttpConnection(asyncio.Protocol):
         except ConnectionError:
             self.abort()
             return
+        except Exception as error:
+            self._fail(error)
+            return
         self._task = self._loop.create_task(_continue(work, awaited), context=context)
         self._task.add_done_callback(lambda task: self._task_done(request, task))
 
@@ -452,18 +455,29 @@ class HttpConnection(asyncio.Protocol):
             self._reject(failure)
             return
         if failure is not None:
-            if not isinstance(failure, ConnectionError):
-                # Handlers turn their errors into responses; this one did not.
-                self._loop.call_exception_handler(
-                    {"message": "an HTTP handler failed", "exception": failure, "protocol": self}
-                )
-            self.abort()
+            self._fail(failure)
             return
         self._finish(request, task.result())
         self._process_buffer()
 
+    def _fail(self, failure: BaseException) -> None:
+        """Close the connection of a request that has no response, or one that cannot be written. Report why."""
+        if not isinstance(failure, ConnectionError):
+            # Handlers turn their errors into responses; this one did not.
+            self._loop.call_exception_handler(
+                {"message": "an HTTP handler failed", "exception": failure, "protocol": self}
+            )
+        self._ignore_input()
+        self.abort()
+
     def _finish(self, request: HttpRequest, response: HttpResponse | StreamingResponse) -> None:
-        """Send a response and prepare for the next request."""
+        """Send a response and prepare for the next request. The client of one that cannot be sent must not wait for it."""
+        try:
+            self._respond(request, response)
+        except Exception as failure:
+            self._fail(failure)
+
+    def _respond(self, request: HttpRequest, response: HttpResponse | StreamingResponse) -> None:
         self.busy = self._unanswered = False
         writer = self._writer
         if writer.closing:

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
-_INVALID_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
+INVALID_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
+"""Finds a character that no header value may have."""
 _TARGET = re.compile(r"[\x21-\x7e\x80-\U0010ffff]+").fullmatch
 _METHOD = re.compile(r"[A-Z]+").fullmatch
 _HOST = re.compile(r"[0-9A-Za-z!$%&()*+,.:;=\['\]_~-]*").fullmatch
@@ -164,7 +165,7 @@ def parse_field(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     value = value.strip(" \t")
     # A continuation line (obs-fold) starts with a blank, which no field name may contain.
-    if not colon or not _FIELD_NAME(name) or _INVALID_IN_VALUE(value):
+    if not colon or not _FIELD_NAME(name) or INVALID_IN_VALUE(value):
         raise MalformedRequest(400, "Bad Request")
     return name, value
 

@@ -236,19 +236,25 @@ class ResponseWriter:
 
 
 class StreamingResponse:
-    """A response whose length is not known when it begins, such as a watch.
+    """A response whose body is sent in parts, such as a watch.
 
-    The body is chunked for HTTP/1.1. An HTTP/1.0 client sees its end when the connection closes.
+    Without a length, the body is chunked for HTTP/1.1. An HTTP/1.0 client sees its end when the connection closes.
     """
 
-    __slots__ = ("_writer", "status")
+    __slots__ = ("_chunked", "_missing", "_writer", "status")
 
     def __init__(self, writer: ResponseWriter) -> None:
         self._writer = writer
         self.status = 200
+        self._chunked = False
+        self._missing = 0
+        """Bytes that are not written yet of a body whose length the head gives."""
 
-    def begin(self, headers: Iterable[HeaderLine]) -> None:
-        """Send the head. Raises `ConnectionResetError` if the connection is closed."""
+    def begin(self, headers: Iterable[HeaderLine], length: int | None = None) -> None:
+        """Send the head, with the length of the body where it is known.
+
+        Raises `ConnectionResetError` if the connection is closed.
+        """
         writer = self._writer
         if writer.reading_paused:
             # Without reading, the end of the connection would not be noticed, and a stream may last for hours.
@@ -257,16 +263,27 @@ class StreamingResponse:
         writer.streaming = True
         if not writer.http11:
             writer.keep_alive = False
-        framing = (("Transfer-Encoding", "chunked"),) if writer.http11 else ()
-        writer.write(writer.head(200, (*headers, *framing)))
+        framing: tuple[HeaderLine, ...] = ()
+        if length is not None:
+            framing = (("Content-Length", str(length)),)
+            self._missing = 0 if writer.head_only else length
+        elif writer.http11:
+            framing = (("Transfer-Encoding", "chunked"),)
+            self._chunked = not writer.head_only
+        if not writer.keep_alive:
+            framing = (*framing, ("Connection", "close"))
+        writer.write(writer.head(self.status, (*headers, *framing)))
 
     async def write(self, data: bytes) -> None:
-        """Send part of the body and wait while the client reads slowly.
+        """Send part of the body, unless the request is a HEAD, and wait while the client reads slowly.
 
         Raises `ConnectionResetError` if the connection is closed.
         """
         writer = self._writer
-        writer.write(b"%x\r\n%b\r\n" % (len(data), data) if writer.http11 else data)
+        if writer.head_only:
+            return
+        self._missing -= len(data)
+        writer.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
         await writer.drain()
 
     def keep(self, size: int) -> None:
@@ -274,11 +291,13 @@ class StreamingResponse:
         self._writer.backlog = size
 
     def end(self) -> None:
-        """Send the last chunk."""
+        """Send the last chunk. Raises `ValueError` where bytes of the length are missing, for which the client would wait."""
         self._writer.backlog = 0
         self._writer.streaming = False
-        if self._writer.http11:
+        if self._chunked:
             self._writer.write(b"0\r\n\r\n")
+        elif self._missing > 0:
+            raise ValueError(f"{self._missing} bytes of a response are missing")
 
 
 def _on_one_line(value: str) -> str:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TypeAlias
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
+
+from steersman.api.go_query import parse_query
 
 Query: TypeAlias = Mapping[str, list[str]]
 
 
 def parse_target(target: str) -> tuple[str, Query]:
     """The path and the query of a request's target."""
-    path, mark, query = target.partition("?")
+    path, _, query = target.partition("?")
     if "%" in path:
         path = unquote(path)
-    if not mark or not query:
-        return path, {}
-    found: dict[str, list[str]] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        found.setdefault(name, []).append(value)
-    return path, found
+    return path, parse_query(query) if query else {}
 
 
 def flag(query: Query, name: str) -> bool:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.errors import ServerTimeout, TooManyRequests
 from steersman.api.generated.apiregistration_v1 import APIService, APIServiceCondition
 from steersman.http.head import Headers
@@ -36,8 +37,14 @@ from steersman.server.discovery.remote import (
 )
 from steersman.server.http import request_body
 from steersman.server.http.context import Context
-from steersman.server.http.forwarding import HOP_BY_HOP, is_upgrade, passed_on, user_headers
-from steersman.server.http.responses import Response
+from steersman.server.http.forwarding import (
+    InvalidHeader,
+    end_to_end,
+    is_upgrade,
+    passed_on,
+    user_headers,
+)
+from steersman.server.http.responses import Response, warning_headers
 from steersman.server.http.upgraded_connection import UpgradedConnection, request_upgrade
 from steersman.server.http.webhook_client import go_error, load_aiohttp, real_timeout
 from steersman.server.server import Server
@@ -51,8 +58,12 @@ CHECK_INTERVAL = 30.0
 CHECK_TIMEOUT = 5.0
 REQUEST_TIMEOUT = 60.0
 """Seconds for a request that is neither a watch nor an upgrade, as upstream."""
-MAX_RESPONSE = 64 * 1024 * 1024
-"""Bytes of a response that is no watch. differs: upstream has no limit."""
+MAX_WHOLE = 64 * 1024
+"""Bytes of a response that is held until it is complete: the audit log looks for a Status in it. Others are passed back as they come."""
+_READ_BUFFER = 32 * 1024
+"""Bytes of a response that are read before its client has taken those before; aiohttp reads up to twice as many."""
+_MAX_CONTEXTS = 100
+"""TLS contexts, one for each CA bundle."""
 MAX_DOCUMENT = 16 * 1024 * 1024
 """Bytes of a document of discovery or OpenAPI."""
 MAX_STREAMS = 200
@@ -112,7 +123,7 @@ class Aggregator:
         self._pair: CertificatePair | None = None
         self._remote: dict[tuple[str, str], Remote] = {}
         self._documents: dict[tuple[str, str], Documents] = {}
-        self._contexts: dict[tuple[str, bool], ssl.SSLContext] = {}
+        self._contexts: BoundedCache[tuple[str, bool], ssl.SSLContext] = BoundedCache(_MAX_CONTEXTS)
         self._session: Any = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -375,6 +386,10 @@ class Aggregator:
             raise ServerTimeout(message, reason="Timeout") from None
         except (ConnectionResetError, asyncio.CancelledError, TooManyRequests):
             raise
+        except InvalidHeader as error:
+            # Not the user's name, which may be of any length.
+            _log.warning("a request for the APIService %s cannot be passed on: %s", remote.name, error)
+            return _unavailable(f"error trying to reach service: {error}")
         except Exception as error:
             why = go_error(error, Call(remote.endpoint, b"", REQUEST_TIMEOUT, b""))
             return _unavailable(f"error trying to reach service: {why}")
@@ -386,18 +401,20 @@ class Aggregator:
         async with await self._request(remote, http.method, target, headers, body) as response:
             if 300 <= response.status < 400 and response.headers.get("Location"):
                 return Response(_REDIRECT, 502, _TEXT)
+            content_type = response.headers.get("Content-Type", "")
             kept = (
                 _NO_CACHE,
                 *(
-                    (name, value)
-                    for name, value in response.headers.items()
-                    if name.lower() not in (*HOP_BY_HOP, "content-type", "date")
+                    line
+                    for line in end_to_end(response.headers.items())
+                    if line[0].lower() not in ("content-type", "date")
                 ),
             )
-            if ctx.info.verb == "watch" and response.status == 200:
-                return await _stream(ctx, response, kept)
-            data = await _read(response, MAX_RESPONSE)
-            return Response(data, response.status, response.headers.get("Content-Type", ""), kept)
+            begun: list[bytes] = []
+            if response.status in (204, 304) or await _fits(ctx, response, begun):
+                return Response(b"".join(begun), response.status, content_type, kept)
+            typed = (("Content-Type", content_type),) if content_type else ()
+            return await _stream(ctx, response, (*typed, *kept), begun)
 
     async def _upgrade(self, ctx: Context, remote: Remote) -> Response | StreamingResponse:
         """Passes a request on whose connection leaves HTTP: exec, port forwarding."""
@@ -453,6 +470,7 @@ class Aggregator:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=aiohttp.ClientTimeout(),
                 auto_decompress=False,
+                read_bufsize=_READ_BUFFER,
                 skip_auto_headers=("User-Agent", "Accept-Encoding", "Content-Type"),
             )
         endpoint = remote.endpoint
@@ -472,7 +490,7 @@ class Aggregator:
     def _context(self, remote: Remote) -> ssl.SSLContext:
         spec = remote.service.spec
         key = (spec.caBundle or "", bool(spec.insecureSkipTLSVerify))
-        context = self._contexts.get(key)
+        context = self._contexts.use(key)
         if context is None:
             from steersman.client.tls import load_certificate
 
@@ -484,7 +502,7 @@ class Aggregator:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
             load_certificate(context, self._pair.cert, self._pair.key)
-            self._contexts[key] = context
+            self._contexts.put(key, context)
         return context
 
 
@@ -510,13 +528,37 @@ async def _read(response: Any, limit: int) -> bytes:
     return bytes(data)
 
 
-async def _stream(ctx: Context, response: Any, headers: tuple[tuple[str, str], ...]) -> StreamingResponse:
-    """Passes a watch back, as it comes."""
+async def _fits(ctx: Context, response: Any, begun: list[bytes]) -> bool:
+    """Whether a response is a short one, and now read whole. Its body, as far as it was read, is in ``begun``."""
+    if ctx.http.method == "HEAD" or (ctx.info.verb == "watch" and response.status == 200):
+        return False
+    if (response.content_length or 0) > MAX_WHOLE:
+        return False
+    size = 0
+    async for chunk in response.content.iter_any():
+        begun.append(chunk)
+        size += len(chunk)
+        if size > MAX_WHOLE:
+            return False
+    return True
+
+
+async def _stream(
+    ctx: Context, response: Any, headers: Iterable[tuple[str, str]], begun: list[bytes]
+) -> StreamingResponse:
+    """Passes a response back as it comes, no faster than the client reads it."""
     stream = StreamingResponse(ctx.http.writer)
+    stream.status = response.status
+    audit_id = () if ctx.audit is None else (("Audit-Id", ctx.audit.id),)
     try:
-        stream.begin((("Content-Type", response.headers.get("Content-Type", "application/json")), *headers))
+        stream.begin((*headers, *audit_id, *warning_headers(ctx.warnings)), response.content_length)
+        stream.keep(2 * _READ_BUFFER)
+        while begun:
+            await stream.write(begun.pop(0))
         async for chunk in response.content.iter_any():
             await stream.write(chunk)
-    except ConnectionError:
-        pass  # the client has gone
+    except BaseException:
+        # Half of a response must not look like a whole one; what is answered in its place is not sent any more.
+        ctx.http.writer.abort()
+        raise
     return stream

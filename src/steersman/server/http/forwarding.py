@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
-from steersman.http.head import Headers
+from steersman.api.go_query import query_pairs
+from steersman.http.head import INVALID_IN_VALUE, Headers
 from steersman.http.websocket import subprotocols
 from steersman.server.auth.authentication import TOKEN_PROTOCOL
 from steersman.server.auth.users import User
@@ -31,6 +33,10 @@ _HEADER_NAME_CHARS = "!#$&'*+-.^_`|~"
 """Characters, besides letters and digits, that need no escape in a header name (``%`` is the escape)."""
 
 
+class InvalidHeader(ValueError):
+    """A header that cannot be sent."""
+
+
 def is_upgrade(headers: Headers) -> bool:
     """Whether a client asks for another protocol than HTTP."""
     return "Upgrade" in headers and any(
@@ -40,14 +46,28 @@ def is_upgrade(headers: Headers) -> bool:
     )
 
 
+def end_to_end(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The headers that are not about a connection: neither `HOP_BY_HOP` nor named in ``Connection``."""
+    lines = [*headers]
+    hop_by_hop = HOP_BY_HOP.union(
+        token.strip().lower()
+        for name, value in lines
+        if name.lower() == "connection"
+        for token in value.split(",")
+    )
+    return [line for line in lines if line[0].lower() not in hop_by_hop]
+
+
 def passed_on(ctx: Context, address: str) -> tuple[str, list[tuple[str, str]]]:
-    """The target and the headers with which a request is passed on: not those by which the client says who it is."""
+    """The target and the headers with which a request is passed on: not those by which the client says who it is.
+
+    Raises `InvalidHeader`.
+    """
     target = _normalized(ctx.http.raw_path)
     own = [
         (name, value)
-        for name, value in ctx.http.headers.items()
-        if name.lower() not in HOP_BY_HOP
-        and name.lower() not in ("authorization", _PROTOCOLS.lower())
+        for name, value in end_to_end(ctx.http.headers.items())
+        if name.lower() not in ("authorization", _PROTOCOLS.lower())
         and not name.lower().startswith(("x-remote-", "impersonate-", "x-forwarded-"))
     ]
     # A browser's token is among the subprotocols of its WebSocket.
@@ -55,17 +75,21 @@ def passed_on(ctx: Context, address: str) -> tuple[str, list[tuple[str, str]]]:
     if protocols:
         own.append((_PROTOCOLS, ",".join(protocols)))
     forwarded = _forwarded_headers(ctx, address, target)
-    return target, [*own, *forwarded, *user_headers(ctx.user)]
+    made = [*own, *forwarded, *user_headers(ctx.user)]
+    for name, value in made:
+        # The name of a user can be any text of a certificate. A line break in it would begin another header: other groups.
+        if INVALID_IN_VALUE(value):
+            raise InvalidHeader(f'net/http: invalid header field value for "{name}"')
+    return target, made
 
 
 def _normalized(target: str) -> str:
     """A path and a query as upstream passes them on: decoded and encoded again, the query sorted by name."""
     path, _, query = target.partition("?")
     path = quote(unquote_to_bytes(path), safe="/$&+,:;=@~")
-    pairs = (part.partition("=") for part in query.split("&") if part and ";" not in part)
     encoded = [
         (unquote_to_bytes(name.replace("+", " ")), unquote_to_bytes(value.replace("+", " ")))
-        for name, _, value in pairs
+        for name, value in query_pairs(query)
     ]
     sorted_query = "&".join(
         f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(encoded, key=lambda pair: pair[0])

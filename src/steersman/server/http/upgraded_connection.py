@@ -18,7 +18,6 @@ MAX_WAITING = 256 * 1024
 """Bytes of the client that wait for the other server; then the client is not read any more."""
 _CHUNK = 64 * 1024
 _MALFORMED = "malformed HTTP response"
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
 _STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9][0-9][0-9])[ \r]").match
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n").fullmatch
 
@@ -93,9 +92,6 @@ async def request_upgrade(
 ) -> Upstream:
     """Sends a request for an upgrade, and reads the head of the response. Raises `OSError` and `ValueError`."""
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
-    if any(map(_CONTROL, lines)):
-        # The name of a user can be any text of a certificate. A line break in it would begin another header: other groups.
-        raise ValueError("net/http: invalid header field value")
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(
         host.strip("[]"), int(port), ssl=context, server_hostname=server_name, limit=MAX_HEAD

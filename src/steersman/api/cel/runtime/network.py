@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
 from typing import Any, ClassVar
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
 from steersman.api.cel.runtime.values import EvaluationError, NoOverload
+from steersman.api.go_query import parse_query
 from steersman.api.go_quote import quote as go_quote
 
 # -- URLs -----------------------------------------------------------------------------------------
@@ -127,13 +128,6 @@ def _is_url(text: Any) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _query(url: URL) -> dict[str, list[str]]:
-    made: dict[str, list[str]] = {}
-    for key, value in parse_qsl(url.query, keep_blank_values=True):
-        made.setdefault(key, []).append(value)
-    return made
 
 
 # -- addresses ------------------------------------------------------------------------------------
@@ -406,7 +400,7 @@ NETWORK: dict[str, Callable[..., Any]] = {
     "getHostname": _on(URL, lambda url: url.hostname),
     "getPort": _on(URL, lambda url: url.port),
     "getEscapedPath": _on(URL, lambda url: url.path),
-    "getQuery": _on(URL, _query),
+    "getQuery": _on(URL, lambda url: parse_query(url.query)),
     "ip": _ip,
     "isIP": _succeeds(_ip_of),
     "ip.isCanonical": _text(lambda text: _ip_of(text).cel_string == text),
