@@ -24,6 +24,7 @@ from steersman.api.kinds.services import (
     Service,
     ServiceSpec,
 )
+from steersman.api.manifest_annotations import LAST_APPLIED
 from steersman.api.scheme import Key
 from steersman.controllers.endpointslicemirroring import (
     LEADER,
@@ -33,7 +34,7 @@ from steersman.controllers.endpointslicemirroring import (
     metrics,
     should_mirror,
 )
-from steersman.controllers.endpointslicemirroring.reconciler import LAST_APPLIED, MIRROR, Size, recycle
+from steersman.controllers.endpointslicemirroring.reconciler import MIRROR, Size, recycle
 from steersman.controllers.shared.endpoint_slices import MANAGED_BY, SERVICE_NAME
 from steersman.controllers.shared.trigger_time import LAST_CHANGE_TRIGGER_TIME
 from steersman.intent.actions import Action, Create, Delete, Emit, Update

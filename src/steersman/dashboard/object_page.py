@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError
+from steersman.api.manifest_annotations import may_hold_manifest
 from steersman.client.api import Api
 from steersman.dashboard import graph, timeline
 from steersman.dashboard.feed import Feed
@@ -26,9 +27,6 @@ from steersman.explain.model import Decision, Document, Explanation
 
 MAX_EVENTS = 200
 """Events about the object that are read."""
-MAX_ANNOTATION = 128
-"""Characters of an annotation of a Secret that are shown. Longer ones may hold the whole manifest, with its data: kubectl keeps it as
-JSON (``kubectl.kubernetes.io/last-applied-configuration``), others compressed."""
 
 
 async def object_page(
@@ -107,15 +105,14 @@ def redacted(document: dict[str, Any]) -> dict[str, Any]:
             found[field] = {key: f"({_size(value, encoded)} bytes)" for key, value in found[field].items()}
     meta = dict(found.get("metadata") or {})
     if isinstance(meta.get("annotations"), Mapping):
-        meta["annotations"] = {key: _annotation(value) for key, value in meta["annotations"].items()}
+        meta["annotations"] = {key: _annotation(key, value) for key, value in meta["annotations"].items()}
         found["metadata"] = meta
     return found
 
 
-def _annotation(value: object) -> str:
+def _annotation(name: str, value: object) -> str:
     text = str(value)
-    is_document = text.lstrip()[:1] in ("{", "[")
-    return f"({len(text.encode())} bytes)" if is_document or len(text) > MAX_ANNOTATION else text
+    return f"({len(text.encode())} bytes)" if may_hold_manifest(name, value) else text
 
 
 def _size(value: object, encoded: bool) -> int:

@@ -13,7 +13,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+from steersman.api.manifest_annotations import may_hold_manifest
+
 TOKEN_TRACKING = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
 BOOTSTRAP_TOKEN = "bootstrap.kubernetes.io/token"
 PUBLIC_KEYS = ("auth-extra-groups", "description", "expiration", "token-id")
@@ -36,7 +37,7 @@ class Redactor:
         return hashlib.shake_256(self._key + value).hexdigest((size + 1) // 2)[:size]
 
     def redacted(self, group: str, kind: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The document with hashes for its data, and without the annotation that repeats them."""
+        """The document with hashes for its data, and without annotations that may repeat them."""
         if (group, kind) not in _KINDS or _is_public(kind, document):
             return document
         secret = kind == "Secret"
@@ -47,9 +48,13 @@ class Redactor:
         )
         _replace(made, "stringData" if secret else "data", lambda text: self.hashed(text.encode()), kept)
         metadata = made.get("metadata") or {}
-        if LAST_APPLIED in (metadata.get("annotations") or {}):
-            others = {name: text for name, text in metadata["annotations"].items() if name != LAST_APPLIED}
-            made["metadata"] = {**metadata, "annotations": others}
+        if metadata.get("annotations"):
+            kept_annotations = {
+                name: text
+                for name, text in metadata["annotations"].items()
+                if not may_hold_manifest(name, text)
+            }
+            made["metadata"] = {**metadata, "annotations": kept_annotations}
         return made
 
 

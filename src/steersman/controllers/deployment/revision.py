@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from steersman.api.kinds import Deployment, Object, ReplicaSet
+from steersman.api.manifest_annotations import LAST_APPLIED
 from steersman.controllers.deployment.replicasets import ReplicaSets, age, annotated, history_limit, size
 from steersman.controllers.deployment.scale import DESIRED_REPLICAS, MAX_REPLICAS
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
 ROLLBACK_TO = "deprecated.deployment.rollback.to"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 MAX_HISTORY_LENGTH = 2000
 """The longest revision-history annotation, in characters: about a hundred entries."""

@@ -25,6 +25,7 @@ from steersman.api.kinds.services import (
     EndpointsPort,
 )
 from steersman.api.label_syntax import MAX_SUBDOMAIN
+from steersman.api.manifest_annotations import LAST_APPLIED
 from steersman.api.meta import owner_reference
 from steersman.controllers.shared.endpoint_slices import (
     MANAGED_BY,
@@ -41,7 +42,6 @@ from steersman.controllers.shared.trigger_time import LAST_CHANGE_TRIGGER_TIME
 
 MIRROR = "endpointslicemirroring-controller.k8s.io"
 """The manager of mirrored slices."""
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 FAMILIES = ("IPv4", "IPv6")
 
 
