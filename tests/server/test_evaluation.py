@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from steersman.api.cel.policy_expressions import VARIABLES, Composition, policy_environment
+from steersman.api.cel.program import Allowance, lazy
+from steersman.api.cel.runtime.values import EvaluationError
 from steersman.api.clock import RealClock
 from steersman.api.errors import ApiError, ServerTimeout
 from steersman.api.generated.core_v1 import Namespace
@@ -16,7 +19,7 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.scheme import Kind
 from steersman.server import admission, crd
 from steersman.server.auth.attributes import Attributes, Decision
-from steersman.server.evaluation import EvaluationThread
+from steersman.server.evaluation import SLICE, UNLIMITED, EvaluationThread
 from steersman.server.local import LocalApi
 from steersman.server.rest import restart
 from steersman.server.server import Server
@@ -119,6 +122,26 @@ async def test_a_costly_policy_keeps_every_object_of_a_collection_that_it_denies
     left = await LocalApi(server).list(CM, "default")
     # As upstream, which deletes up to the first refusal.
     assert [each["metadata"]["name"] for each in left.items] == ["kept-1", "kept-2"]
+
+
+def test_the_variables_of_a_policy_share_one_slice() -> None:
+    # Each costs less than a slice. Together they would hold up the loop for dozens of slices before the sum was known.
+    environment, composition = policy_environment(params=False, authorizer=False), Composition()
+    names = [f"v{number}" for number in range(40)]
+    for name in names:
+        composition.declare(name, "object.all(k, object.all(l, k + l >= 0))", environment)
+    expression = composition.compile(" && ".join(f"variables.{name}" for name in names), environment, None)
+    allowance = Allowance(SLICE)
+    cells = [lazy(each.program, allowance) for each in composition.variables if each.program is not None]
+    values = [list(range(60)), *[None] * (len(VARIABLES) - 1)]
+    assert expression.program is not None
+    with pytest.raises(EvaluationError) as stopped:
+        expression.program.evaluate_in([0, 0, *values, *cells])
+    assert SLICE < stopped.value.cost < 2 * SLICE
+    free = [lazy(each.program, Allowance(UNLIMITED)) for each in composition.variables if each.program]
+    value, cost = expression.program.evaluate_in([0, 0, *values, *free])
+    assert value is True
+    assert cost > 10 * SLICE
 
 
 async def test_cheap_expressions_are_evaluated_at_once(server: Server) -> None:

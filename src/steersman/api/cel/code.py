@@ -87,16 +87,27 @@ class Compiler:
         return self._types.get(expr, DYN)
 
 
+class Allowance:
+    """The cost that some lazy values may have in all."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
 class Lazy:
     """A value that is computed when it is first used; an error is kept, too."""
 
-    __slots__ = ("_blank", "_cost", "_error", "_limit", "_run", "_value")
+    __slots__ = ("_allowance", "_blank", "_cost", "_error", "_limit", "_run", "_value")
 
-    def __init__(self, run: Run, cost: int, temporaries: int, limit: int) -> None:
+    def __init__(self, run: Run, cost: int, temporaries: int, limit: int, allowance: Allowance) -> None:
+        """``limit`` is what the value may cost by itself."""
         self._run: Run | None = run
         self._cost = cost
         self._blank = [BLANK] * temporaries
         self._limit = limit
+        self._allowance = allowance
         self._value: Any = None
         self._error: EvaluationError | None = None
 
@@ -105,7 +116,8 @@ class Lazy:
         run, self._run = self._run, None
         if run is not None:
             inner = [*frame[:width], *self._blank]
-            inner[COST], inner[VARIABLES] = self._limit - self._cost, 0
+            limit = min(self._limit, max(self._allowance.left, 0))
+            inner[COST], inner[VARIABLES] = limit - self._cost, 0
             try:
                 self._value = run(inner)
                 if inner[COST] < 0:
@@ -114,7 +126,8 @@ class Lazy:
                 self._error = error
             except Stop:
                 self._error = CostLimitExceeded()
-            frame[VARIABLES] += self._limit - inner[COST] + inner[VARIABLES]
+            self._allowance.left -= limit - inner[COST]
+            frame[VARIABLES] += limit - inner[COST] + inner[VARIABLES]
         if self._error is not None:
             raise self._error
         return self._value

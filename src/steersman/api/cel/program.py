@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from steersman.api.cel.code import BLANK, COST, VARIABLES, Code, Frame, Lazy, Scope, Stop
+from steersman.api.cel.code import BLANK, COST, VARIABLES, Allowance, Code, Frame, Lazy, Scope, Stop
 from steersman.api.cel.loops import Loops
 from steersman.api.cel.operations import Operations
 from steersman.api.cel.runtime.values import CostLimitExceeded, EvaluationError
@@ -115,9 +115,9 @@ def compile_program(
     return Program(code, tuple(variables), scope.highest - width)
 
 
-def lazy(program: Program, limit: int = PER_CALL_LIMIT) -> Lazy:
-    """A value that is computed when it is first used, as the variables of a policy are. ``limit`` is what it may cost."""
-    return Lazy(program._run, program._cost, len(program._blank), limit)
+def lazy(program: Program, allowance: Allowance) -> Lazy:
+    """A value that is computed when it is first used, as the variables of a policy are, within what all of them may cost."""
+    return Lazy(program._run, program._cost, len(program._blank), PER_CALL_LIMIT, allowance)
 
 
-__all__ = ["PER_CALL_LIMIT", "Program", "Result", "compile_program", "lazy"]
+__all__ = ["PER_CALL_LIMIT", "Allowance", "Program", "Result", "compile_program", "lazy"]

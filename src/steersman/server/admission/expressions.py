@@ -14,7 +14,7 @@ from steersman.api.cel.policy_expressions import (
     Composition,
     policy_environment,
 )
-from steersman.api.cel.program import PER_CALL_LIMIT, lazy
+from steersman.api.cel.program import PER_CALL_LIMIT, Allowance, lazy
 from steersman.api.cel.runtime.kubernetes import Authorizer, Check, Decision, ResourceCheck
 from steersman.api.cel.runtime.values import EvaluationError
 from steersman.api.generated.admissionregistration_v1 import MatchCondition
@@ -164,7 +164,8 @@ class Evaluator:
         budget: int = BUDGET,
     ) -> None:
         self._meter = meter
-        cells = [_variable(each, min(PER_CALL_LIMIT, meter.left)) for each in variables]
+        allowance = Allowance(meter.left)
+        cells = [_variable(each, allowance) for each in variables]
         self._frame = [0, 0, *values, *cells]
         self.budget = budget
 
@@ -197,8 +198,8 @@ class _Broken:
         raise EvaluationError(self._error)
 
 
-def _variable(compiled: Compiled, limit: int) -> Any:
-    return lazy(compiled.program, limit) if compiled.program is not None else _Broken(compiled.error)
+def _variable(compiled: Compiled, allowance: Allowance) -> Any:
+    return lazy(compiled.program, allowance) if compiled.program is not None else _Broken(compiled.error)
 
 
 # -- match conditions -------------------------------------------------------------------------
