@@ -1,6 +1,6 @@
 """The dashboard with many pods in a headless Chromium: first paint, time until all is shown, and frames while pods change.
 
-    python benchmarks/dashboard.py [--pods 5000] [--loads 5]
+    python -m benchmarks.dashboard [--pods 5000] [--loads 5]
 
 Needs Debian's packages ``chromium`` and ``chromium-driver``. The control plane is ``steersman up`` on the same machine; the figures are
 those of the browser.

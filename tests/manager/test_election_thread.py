@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from steersman.api.clock import RealClock, ThreadClock
+from steersman.api.clock import RealClock
 from steersman.api.kinds import LEASES
 from steersman.api.scheme import Kind
 from steersman.intent.controller import Controller
@@ -84,7 +84,7 @@ class Manager:
         server = Server(RealClock())
         bootstrap_server(server)
         self.client = Client(server)
-        self.election = LeaderElection(read(FLAGS), None, self.client, ThreadClock(), Metrics())
+        self.election = LeaderElection(read(FLAGS), None, self.client, RealClock(), Metrics())
         self.exits: list[str] = []
         self.thread = ElectionThread(
             self.election,

@@ -34,7 +34,7 @@ def chart(where: Path) -> Path:
     shutil.copytree(directory() / "cert-manager/deploy/charts/cert-manager", copied)
     (copied / "Chart.yaml").write_text(
         yaml.safe_dump(
-            {"apiVersion": "v2", "name": "cert-manager", "version": "1.21.1", "appVersion": "1.21.1"}
+            {"apiVersion": "v2", "name": "cert-manager", "version": "1.20.3", "appVersion": "1.20.3"}
         )
     )
     return copied

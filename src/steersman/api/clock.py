@@ -6,7 +6,6 @@ with them, so no code that takes a clock knows whether it lives in real or virtu
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from datetime import UTC, datetime
@@ -29,7 +28,11 @@ class Clock(Protocol):
 
 
 class RealClock:
-    """The machine's time. `monotonic` is that of the running loop, so it agrees with the loop's timers."""
+    """The machine's time, for any thread.
+
+    `monotonic` agrees with the timers of event loops to the millisecond: asyncio's and uvloop's count from the same moment. It does
+    not ask the running loop, because finding that takes a system call, and every event of a watch asks for the time.
+    """
 
     def __init__(self) -> None:
         # Unpredictable, for serial numbers are drawn from it.
@@ -37,13 +40,6 @@ class RealClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-
-class ThreadClock(RealClock):
-    """The machine's time for what several threads read, whose event loops may count time from different moments."""
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from steersman.api.clock import RealClock, ThreadClock
+from steersman.api.clock import RealClock
 from steersman.api.cloud import CloudProvider, offers
 from steersman.api.errors import (
     ApiError,
@@ -178,7 +178,7 @@ async def manage(options: Options, connection: ClientConfig) -> None:
 
         if options.election.enabled:
             api = _election_client(options, connection, count)
-            election = LeaderElection(options, leader_migration, api, ThreadClock(), metrics)
+            election = LeaderElection(options, leader_migration, api, clock, metrics)
             routes.health.add({"leaderElection": election.check})
             await ElectionThread(election, api).run(lead)
         else:

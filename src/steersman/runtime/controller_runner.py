@@ -128,11 +128,15 @@ class ControllerRunner(Generic[S]):
             obj: Object = change.obj
             if watch.when is not None and not watch.when(obj):
                 return
-            what = "deleted" if change.new is None else "added" if change.old is None else "changed"
-            version = obj.metadata.resourceVersion
-            cause = Event(kind, obj.key, what, version, version)
-            delay = watch.delay(change, self._clock.now()) if callable(watch.delay) else watch.delay
+            cause: Event | None = None
+            delay = 0.0
             for key in watch.to(self.caches, change):
+                if cause is None:
+                    # Most changes concern no key of most controllers.
+                    what = "deleted" if change.new is None else "added" if change.old is None else "changed"
+                    version = obj.metadata.resourceVersion
+                    cause = Event(kind, obj.key, what, version, version)
+                    delay = watch.delay(change, self._clock.now()) if callable(watch.delay) else watch.delay
                 if delay > 0.0:
                     self.queue.add_after(key, delay, cause)
                 else:
