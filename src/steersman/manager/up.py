@@ -155,8 +155,8 @@ async def _serve(options: ControlPlaneOptions, clock: Callable[[], Clock]) -> in
     async with AsyncExitStack() as stack:
         with without_collector():
             running = await stack.enter_async_context(run_control_plane(options, clock()))
-        # Otherwise a full collection would hold up requests later, when it comes.
-        freeze()
+        # Otherwise a full collection would hold up requests later, when it comes. One now would hold up those that wait for the start.
+        freeze(collect=False)
         took = time.perf_counter() - start
         if options.command:
             return await _command(options, running, stop)
