@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from steersman.api.manifest_annotations import LAST_APPLIED
 from steersman.plan.assumptions import Assumptions, Load
 from steersman.plan.change import Apply, ChangeError, Delete, Drain, Fail, Scale, SetImage, Step
 from steersman.plan.model import Report
@@ -19,7 +20,7 @@ from steersman.sim.kubelet import Shape
 from steersman.snapshot.loading import StoreBuilder
 from steersman.snapshot.model import LoadedSnapshot
 from steersman.snapshot.read_cluster import read_cluster
-from steersman.snapshot.redaction import LAST_APPLIED, Redactor
+from steersman.snapshot.redaction import Redactor
 from steersman.testing import Cluster
 from tests.harness.widgets import DEFINITION, WIDGET
 

@@ -8,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.kinds import ReplicaSet
+from steersman.api.manifest_annotations import LAST_APPLIED
 from steersman.controllers.deployment import revision
 from steersman.controllers.deployment.replicasets import ReplicaSets
-from steersman.controllers.deployment.revision import LAST_APPLIED, REVISION, REVISION_HISTORY, ROLLBACK_TO
+from steersman.controllers.deployment.revision import REVISION, REVISION_HISTORY, ROLLBACK_TO
 from steersman.controllers.deployment.scale import DESIRED_REPLICAS, MAX_REPLICAS
 from tests.harness.workloads import CREATED, deployment, replicaset
 

@@ -10,9 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.kinds import Deployment, DeploymentStatus, ReplicaSet
+from steersman.api.manifest_annotations import LAST_APPLIED
 from steersman.api.scheme import encode, kind_of
 from steersman.controllers.deployment import Seen, decide, rollback
-from steersman.controllers.deployment.revision import LAST_APPLIED, REVISION, ROLLBACK_TO
+from steersman.controllers.deployment.revision import REVISION, ROLLBACK_TO
 from steersman.intent.actions import Action, Create, Emit, Patch, ReadModifyWrite, UpdateStatus
 from steersman.intent.verdict import Rest
 from steersman.testing.decision_driver import walk
