@@ -785,6 +785,7 @@ def differences(real: Any, planned: Any, path: str = "") -> Iterator[str]:
 
 REFUSED = {"drained": "PodDisruptionBudget", "quota": "ResourceQuota"}
 STUCK = {
+    "drained": "Node",
     "cascade": "Service",
     "bad-roll": "Deployment",
     "quota": "Deployment",
