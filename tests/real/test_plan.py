@@ -46,6 +46,7 @@ from tests.harness.ca import CertificateAuthority
 from tests.harness.child_process import Child, tail
 from tests.harness.envtest import ASSETS, SCHEDULER, RealPlane
 from tests.harness.follow import beside
+from tests.harness.widgets import DEFINITION
 
 Document = dict[str, Any]
 ROLE = Path(__file__).parents[2] / "deploy" / "rbac-read-only.yaml"
@@ -166,26 +167,6 @@ SERVICE: Document = {
     "kind": "Service",
     "metadata": {"name": "web"},
     "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
-}
-DEFINITION: Document = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
-    },
 }
 
 
