@@ -4,12 +4,13 @@ Property tests draw the same examples every time, so a failure is never a matter
 machine; ``HYPOTHESIS_PROFILE=explore`` draws new ones.
 """
 
-import logging
 import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.harness.logs import logging_as_before
 
 CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("steady", CALM, derandomize=True)
@@ -28,13 +29,5 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _logging_ends_with_its_test() -> Iterator[None]:
-    """Take the log handlers of a program that ran in this process off.
-
-    They write to a descriptor that pytest closes after the test, and that another file may get next.
-    """
-    yield
-    root = logging.getLogger()
-    ours = [each for each in root.handlers if type(each).__module__.startswith("steersman.")]
-    if ours:
-        root.handlers[:] = [each for each in root.handlers if each not in ours]
-        root.setLevel(logging.WARNING)
+    with logging_as_before():
+        yield
