@@ -135,9 +135,9 @@ def test_a_round_that_finishes_a_deletion_did_not_want_it() -> None:
     rounds = Rounds()
     delete = Effect("delete", "Pod", "pods", Key("default", "web-x"), uid="2", terminating=True)
     rounds.decide(0.0, delete)
-    assert rounds.comparison.wishes.deleted("pods", delete.key) is None
+    assert rounds.comparison.wanted_writes.deleted("pods", delete.key) is None
     rounds.decide(1.0, replace(delete, terminating=False))
-    assert rounds.comparison.wishes.deleted("pods", delete.key) == 1.0
+    assert rounds.comparison.wanted_writes.deleted("pods", delete.key) == 1.0
 
 
 # -- effects ----------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from steersman.manager import output
 from steersman.shadow.comparison import Tally
 from steersman.shadow.report import (
     Difference,
+    ErrorEntry,
     Excluded,
     Report,
-    Trouble,
     figures,
     markdown,
     metrics,
@@ -41,7 +41,7 @@ AGREED = Report(
     excluded=(Excluded("serviceaccount-token-controller", "signs with private keys"),),
 )
 DIFFERENT = replace(AGREED, controllers=(FIGURES, QUIET), differences=(FOUND,))
-TROUBLED = replace(AGREED, errors=(Trouble("job-controller default/one", "no rights"),))
+TROUBLED = replace(AGREED, errors=(ErrorEntry("job-controller default/one", "no rights"),))
 
 
 @pytest.mark.parametrize(("report", "code"), [(AGREED, 0), (DIFFERENT, 2), (TROUBLED, 1)])
@@ -103,6 +103,6 @@ def test_late_differences_that_are_no_longer_listed_are_counted() -> None:
 
 def test_the_words_of_others_stay_in_their_line() -> None:
     told = replace(FOUND, theirs="manager says: a\nb\x1b[2J")
-    report = replace(DIFFERENT, differences=(told,), errors=(Trouble("job", "c\nd"),))
+    report = replace(DIFFERENT, differences=(told,), errors=(ErrorEntry("job", "c\nd"),))
     for lines in (list(text(report)), list(markdown(report))):
         assert not any("\n" in line or "\x1b" in line for line in lines)

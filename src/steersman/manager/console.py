@@ -27,7 +27,7 @@ class Repeats(logging.Filter):
         self._counts: dict[tuple[str, ...], int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        key = thing(record)
+        key = repeat_key(record)
         # The oldest is forgotten, and a line that came lately is not: it is inserted anew.
         count = self._counts.pop(key, 0) + 1
         while len(self._counts) >= CAPACITY:
@@ -37,7 +37,7 @@ class Repeats(logging.Filter):
         return str(count).strip("0") == "1"
 
 
-def thing(record: logging.LogRecord) -> tuple[str, ...]:
+def repeat_key(record: logging.LogRecord) -> tuple[str, ...]:
     """The key that repeated lines share: where a line was logged, and its text without the names of single objects."""
     values = getattr(record, "values", {})
     error = str(values.get("err") or (record.exc_info[1] if record.exc_info else "") or "")

@@ -32,8 +32,8 @@ class Unknown(Enum):
 
 
 UNKNOWN = Unknown.UNKNOWN
-MAX_WISHES = 20_000
-"""Objects and keys of which the last wish or verdict is remembered."""
+MAX_WANTED = 20_000
+"""Objects and keys of which the last wanted write or verdict is remembered."""
 
 
 class ClusterView(Protocol):
@@ -88,13 +88,13 @@ class Tally(msgspec.Struct):
     """Writes of the acting manager that cannot be judged any more, because the state has moved on."""
 
 
-class Wishes:
+class WantedWrites:
     """When creates and deletes were last wanted, also those that are wanted no more; in monotonic seconds."""
 
     def __init__(self) -> None:
-        self._creates: BoundedCache[tuple[str, str], float] = BoundedCache(MAX_WISHES)
+        self._creates: BoundedCache[tuple[str, str], float] = BoundedCache(MAX_WANTED)
         """By resource and owner."""
-        self._deletes: BoundedCache[tuple[str, Key], float] = BoundedCache(MAX_WISHES)
+        self._deletes: BoundedCache[tuple[str, Key], float] = BoundedCache(MAX_WANTED)
         """By resource and key."""
 
     def record(self, effects: Iterable[Effect], now: float) -> None:
@@ -124,8 +124,8 @@ class Comparison:
         self.tallies: dict[str, Tally] = {}
         self.failing: dict[Place, str] = {}
         """The keys whose last round failed, with the error."""
-        self.wishes = Wishes()
-        self.verdicts: BoundedCache[Place, str] = BoundedCache(MAX_WISHES)
+        self.wanted_writes = WantedWrites()
+        self.verdicts: BoundedCache[Place, str] = BoundedCache(MAX_WANTED)
         """The last verdicts."""
         self._view = view
         self._open: dict[Place, dict[Identity, Intention]] = {}
@@ -156,7 +156,7 @@ class Comparison:
         place = (controller, key)
         self.failing.pop(place, None)
         self.tally(controller).rounds += 1
-        self.wishes.record(wanted, now)
+        self.wanted_writes.record(wanted, now)
         self.verdicts.put(place, because)
         before = self._open.pop(place, {})
         after: dict[Identity, Intention] = {}

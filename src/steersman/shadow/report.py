@@ -69,7 +69,7 @@ class Excluded(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class ErrorEntry(msgspec.Struct, frozen=True):
     """Something that could not be compared because of an error."""
 
     where: str
@@ -92,7 +92,7 @@ class Report(msgspec.Struct, frozen=True):
     more: int = 0
     """Differences that are counted and not listed."""
     excluded: tuple[Excluded, ...] = ()
-    errors: tuple[Trouble, ...] = ()
+    errors: tuple[ErrorEntry, ...] = ()
     unattributed: dict[str, int] = {}
     """Deletions by an unknown client that our controllers did not want, by kind."""
 

@@ -47,7 +47,7 @@ from steersman.runtime.store import Store
 from steersman.runtime.trace import Ending, Failure, Round, Trace, span
 from steersman.shadow.comparison import UNKNOWN, Comparison, Intention
 from steersman.shadow.intention import Effect, controller_uid
-from steersman.shadow.report import Difference, Excluded, Report, Trouble, figures
+from steersman.shadow.report import Difference, ErrorEntry, Excluded, Report, figures
 from steersman.shadow.shell import ShadowShell
 from steersman.shadow.their_deletions import POD_GC, Deletion
 from steersman.shadow.their_events import DELETIONS, Refusals
@@ -447,20 +447,20 @@ class Shadow:
         """The informers that are not synced, one of each resource."""
         return {each.kind.resource: each for each in self.group.informers.unsynced()}.values()
 
-    def _errors(self) -> Iterator[Trouble]:
+    def _errors(self) -> Iterator[ErrorEntry]:
         for informer in self._unsynced():
             if not is_forbidden(informer):
-                yield Trouble(informer.kind.resource, NOT_SYNCED)
+                yield ErrorEntry(informer.kind.resource, NOT_SYNCED)
             elif not self.their_writes.active:
-                yield Trouble(informer.kind.resource, f"{NOT_LISTED}, so nothing is compared")
+                yield ErrorEntry(informer.kind.resource, f"{NOT_LISTED}, so nothing is compared")
         for informer in self.group.informers:
             state = informer.state
             if informer.synced and isinstance(state, Broken) and isinstance(state.error, LASTING):
-                yield Trouble(informer.kind.resource, f"its watch fails: {state.error}")
+                yield ErrorEntry(informer.kind.resource, f"its watch fails: {state.error}")
         for (name, key), error in self.comparison.failing.items():
-            yield Trouble(f"{name} {key}", error)
+            yield ErrorEntry(f"{name} {key}", error)
         if self.api.refused:
-            yield Trouble("shadow", f"{self.api.refused} writes were attempted and not sent")
+            yield ErrorEntry("shadow", f"{self.api.refused} writes were attempted and not sent")
 
 
 def _words(ending: Ending) -> str:

@@ -208,7 +208,7 @@ class TheirWrites:
         kept = self._deleted.get((meta.namespace, meta.name))
         if kept is not deletion or self._asks.terminating(meta.namespace):
             return False
-        wanted = self._comparison.wishes.deleted(deletion.kind.resource, deletion.obj.key)
+        wanted = self._comparison.wanted_writes.deleted(deletion.kind.resource, deletion.obj.key)
         if wanted is not None and wanted >= deletion.at - self._comparison.grace:
             return False
         reference = controller_of(deletion.obj)
@@ -221,7 +221,7 @@ class TheirWrites:
 
     def _wanted(self, write: TheirWrite) -> bool:
         """Whether a round of ours wanted it, within the grace time before or after."""
-        wanted = self._comparison.wishes
+        wanted = self._comparison.wanted_writes
         at = (
             wanted.created(write.kind.resource, write.owner_uid)
             if write.verb == "create"

@@ -21,14 +21,14 @@ from steersman.controllers.attachdetach.operations import (
 from steersman.controllers.shared.volumes import AttachableVolume
 
 
-class Sight(msgspec.Struct, frozen=True):
+class LastNodeState(msgspec.Struct, frozen=True):
     """The last known state of a node, in case it is deleted."""
 
     managed: bool
     mounted: bool
 
 
-class User(msgspec.Struct, frozen=True):
+class VolumeUser(msgspec.Struct, frozen=True):
     """A pod that was seen to use a volume. It does so as long as it runs, whatever becomes of its claim."""
 
     pod: Key
@@ -52,8 +52,8 @@ class VolumeMemory:
         """The uid of the VolumeAttachment whose success has been told in events."""
         self.used: dict[str, None] = {}
         """The nodes whose pods this process has seen use the volume, so that it knows when they are gone."""
-        self.sights: dict[str, Sight] = {}
-        self.users: dict[str, User] = {}
+        self.last_node_states: dict[str, LastNodeState] = {}
+        self.users: dict[str, VolumeUser] = {}
         """The key is the uid of the pod."""
 
     def begin(self, operation: str, node: str, monotonic: float) -> Operation:
@@ -93,7 +93,7 @@ class VolumeMemory:
         self.waiting_reported.pop(node, None)
         self.attached.pop(node, None)
         self.used.pop(node, None)
-        self.sights.pop(node, None)
+        self.last_node_states.pop(node, None)
 
 
 class Memory:
@@ -116,7 +116,7 @@ class Memory:
     def forget(self, name: str) -> None:
         self.volumes.pop(name, None)
 
-    def set_users(self, name: str, users: dict[str, User]) -> None:
+    def set_users(self, name: str, users: dict[str, VolumeUser]) -> None:
         """Take in the pods that use a volume, by their uids."""
         volume = self.volume(name)
         for uid in volume.users:

@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from steersman.api.errors import ApiError
 from steersman.controllers.attachdetach.attach import attach, attach_order
 from steersman.controllers.attachdetach.detach import detach
-from steersman.controllers.attachdetach.memory import Sight, User, VolumeMemory
+from steersman.controllers.attachdetach.memory import LastNodeState, VolumeMemory, VolumeUser
 from steersman.controllers.attachdetach.metrics import count
 from steersman.controllers.attachdetach.operations import Config, Progress
 from steersman.controllers.attachdetach.world import World
@@ -45,7 +45,7 @@ async def decide(seen: World, now: datetime, config: Config = Config()) -> Verdi
         except ApiError as error:
             failures.append(error)
     await count(seen)
-    if not memory.users and not memory.operations and not memory.sights:
+    if not memory.users and not memory.operations and not memory.last_node_states:
         seen.memory.forget(seen.name)
     if failures:
         raise failures[0]
@@ -58,7 +58,7 @@ async def decide(seen: World, now: datetime, config: Config = Config()) -> Verdi
 
 def remember(seen: World, memory: VolumeMemory) -> None:
     """Take in what must outlive the objects that show it."""
-    users = {pod.metadata.uid: User(pod.key, node.volume) for node in seen.nodes for pod in node.pods}
+    users = {pod.metadata.uid: VolumeUser(pod.key, node.volume) for node in seen.nodes for pod in node.pods}
     seen.memory.set_users(seen.name, users)
     for node in seen.nodes:
         if not node.desired and not node.present:
@@ -67,7 +67,7 @@ def remember(seen: World, memory: VolumeMemory) -> None:
             continue
         if node.attachment is not None:
             seen.memory.attachments[node.attachment.metadata.name] = seen.name
-        memory.sights[node.name] = Sight(node.managed and node.desired, node.mounted)
+        memory.last_node_states[node.name] = LastNodeState(node.managed and node.desired, node.mounted)
         if node.desired:
             memory.used[node.name] = None
         else:

@@ -25,7 +25,7 @@ from steersman.api.kinds.storage import (
 )
 from steersman.api.pods import is_terminated
 from steersman.api.scheme import Key
-from steersman.controllers.attachdetach.memory import Memory, Sight, VolumeMemory
+from steersman.controllers.attachdetach.memory import LastNodeState, Memory, VolumeMemory
 from steersman.controllers.shared.pod_claims import BY_CLAIM, claim_name, is_made_for
 from steersman.controllers.shared.volumes import (
     CSI,
@@ -166,10 +166,10 @@ def observe(caches: Caches, key: Key) -> World | None:
     if known is None:
         return None
     names = dict.fromkeys(
-        (*wanted, *_attached_nodes(caches, name, pvs), *remembered.operations, *remembered.sights)
+        (*wanted, *_attached_nodes(caches, name, pvs), *remembered.operations, *remembered.last_node_states)
     )
     nodes = tuple(
-        _node_state(caches, node, known, wanted.get(node, []), remembered.sights.get(node))
+        _node_state(caches, node, known, wanted.get(node, []), remembered.last_node_states.get(node))
         for node in sorted(names)
     )
     if not nodes and not in_use and name not in memory.volumes and not memory.is_counted(name):
@@ -249,16 +249,16 @@ def _node_state(
     name: str,
     known: AttachableVolume,
     wanted: list[tuple[Pod, AttachableVolume]],
-    sight: Sight | None,
+    last: LastNodeState | None,
 ) -> NodeState:
     volume = wanted[0][1] if wanted else known
     node = caches[NODES].get(Key("", name))
     attachment = (
         caches[VOLUMEATTACHMENTS].get(Key("", attachment_name(volume, name))) if volume.driver else None
     )
-    managed = is_managed(node) or (sight is not None and sight.managed)
+    managed = is_managed(node) or (last is not None and last.managed)
     # As upstream, a volume on an unknown node counts as mounted until the time is over.
-    unknown = sight is None or sight.mounted
+    unknown = last is None or last.mounted
     mounted = volume.name in node.status.volumesInUse if node is not None else unknown
     pods = sorted((pod for pod, _ in wanted), key=lambda pod: pod.key) if managed else ()
     return NodeState(
