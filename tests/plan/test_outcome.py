@@ -11,7 +11,7 @@ from steersman.plan.change import Apply, Delete, Drain, Scale, SetImage
 from steersman.plan.render import markdown, text
 from steersman.sim.kubelet import Shape
 from steersman.testing import Cluster
-from tests.plan.test_rehearsal import copy_of, deployment, plan, web
+from tests.plan.test_rehearsal import copy_of, deployment, one_at_a_time, plan, web
 
 
 def with_pod(replicas: int = 4, finalizers: tuple[str, ...] = (), **spec: Any) -> dict[str, Any]:
@@ -63,6 +63,19 @@ def test_a_drain_whose_pods_take_long_to_stop_is_slow() -> None:
     report = plan(loaded, Drain("node-1"), minutes=5, assumptions=Assumptions(shutdown=3600))
     assert report.exit_code == 2
     assert [(str(each.object), each.waits) for each in report.not_converged] == [("Node node-1", True)]
+
+
+def test_a_drain_that_a_budget_slows_down_is_told_apart_from_one_that_it_stops() -> None:
+    slow = Assumptions(ready=240)
+    report = plan(copy_of(one_at_a_time), Drain("node-1"), minutes=3, assumptions=slow)
+    assert [
+        (str(each.object), each.waits) for each in report.not_converged if each.object.kind == "Node"
+    ] == [("Node node-1", True)]
+    never = Assumptions(missing_images=("web:v1",))
+    report = plan(copy_of(one_at_a_time), Drain("node-1"), minutes=3, assumptions=never)
+    assert [
+        (str(each.object), each.waits) for each in report.not_converged if each.object.kind == "Node"
+    ] == [("Node node-1", False)]
 
 
 def test_an_eviction_that_fails_ends_the_drain_and_is_told() -> None:

@@ -144,19 +144,20 @@ def test_a_drain_waits_for_a_disruption_budget() -> None:
     )
 
 
-def test_a_drain_that_has_to_wait_a_moment_converges() -> None:
-    def prepare(cluster: Cluster) -> None:
-        cluster.apply(deployment(replicas=6))
-        cluster.apply(
-            {
-                "apiVersion": "policy/v1",
-                "kind": "PodDisruptionBudget",
-                "metadata": {"name": "web", "namespace": "default"},
-                "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
-            }
-        )
+def one_at_a_time(cluster: Cluster) -> None:
+    cluster.apply(deployment(replicas=6))
+    cluster.apply(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+        }
+    )
 
-    report = plan(copy_of(prepare), Drain("node-1"), minutes=5, assumptions=Assumptions(ready=20))
+
+def test_a_drain_that_has_to_wait_a_moment_converges() -> None:
+    report = plan(copy_of(one_at_a_time), Drain("node-1"), minutes=5, assumptions=Assumptions(ready=20))
     assert report.converged, report.not_converged
     assert all(each.resolved for each in report.refusals)
     assert report.refusals

@@ -148,7 +148,7 @@ class ChangeMaker:
                     body = {"jobTemplate": {"spec": body}}
                 cluster.patch(self._kind(word), name, {"spec": body}, self._namespace)
             case Drain(node):
-                recording.draining.add(node)
+                recording.draining[node] = cluster.now
                 cluster.spawn(self._drain(node, recording), name=f"drain {node}")
             case Fail(node):
                 assert cluster.kubelets is not None
@@ -169,7 +169,7 @@ class ChangeMaker:
             recording.refused.append(
                 Refused(self._cluster.now, f"drain {node}", Key("", node), "Node", refused)
             )
-        recording.draining.discard(node)
+        del recording.draining[node]
 
     # -- finding ------------------------------------------------------------------------------
 
@@ -261,6 +261,7 @@ class _DrainApi:
             self._recording.refused.append(Refused(self._cluster.now, action, key, "Pod", error))
             raise
         self._recording.accepted.append((action, key))
+        self._recording.draining[self._node] = self._cluster.now
         return done
 
 

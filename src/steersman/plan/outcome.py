@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from steersman.api.generated import core_v1 as v1
@@ -178,8 +179,12 @@ class Outcome:
 
     # -- drains -------------------------------------------------------------------------------
 
-    def undrained(self, name: str) -> NotConverged:
-        """A node whose drain has not ended, with the pods that are left; those that finalizers keep come first."""
+    def undrained(self, name: str, last: datetime, patience: float) -> NotConverged:
+        """A node whose drain has not ended, with the pods that are left; those that finalizers keep come first.
+
+        A disruption budget slows a drain down or stops it: it goes on if the ``last`` eviction is at most ``patience``
+        seconds ago, in which another pod can take the place of an evicted one.
+        """
         pods = [
             pod
             for pod in self._server.store.table("pods").select(Selection())
@@ -189,6 +194,8 @@ class Outcome:
         node = self._server.store.table("nodes").get(name)
         ends = node is not None and is_ready(node)
         kept = any(map(_is_kept, pods))
+        all_stop = all(pod.metadata.deletionTimestamp is not None for pod in pods)
+        goes_on = (self._now - last).total_seconds() <= patience
         causes = [_left(pod) for pod in pods[:MAX_CAUSES]]
         if len(pods) > MAX_CAUSES:
             causes.append(f"and {len(pods) - MAX_CAUSES} more pods")
@@ -197,7 +204,7 @@ class Outcome:
             "its drain does not end",
             tuple(causes),
             remedy=FINALIZERS if kept else "",
-            waits=ends and not kept and all(pod.metadata.deletionTimestamp is not None for pod in pods),
+            waits=ends and not kept and (goes_on or all_stop),
         )
 
     # -- capacity -----------------------------------------------------------------------------

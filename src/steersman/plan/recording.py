@@ -53,8 +53,8 @@ class Recording:
         self.refused: list[Refused] = []
         self.accepted: list[tuple[str, Key]] = []
         """Actions of the change that the server accepted, with their objects."""
-        self.draining: set[str] = set()
-        """Nodes whose drain has not ended."""
+        self.draining: dict[str, datetime] = {}
+        """Nodes whose drain has not ended, each with the time of its last eviction, or of its begin."""
         self.kinds: dict[str, str] = {}
         """The custom kinds by resource, also of definitions that are deleted."""
         for definition in cluster.list("CustomResourceDefinition"):

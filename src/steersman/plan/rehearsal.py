@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from steersman.plan.apply import ChangeMaker
+from steersman.plan.apply import EVICTION_RETRY, ChangeMaker
 from steersman.plan.assumptions import Assumptions
 from steersman.plan.change import Apply, Drain, Fail, Step, in_order
 from steersman.plan.load import assumed_loads, measure
@@ -169,7 +169,8 @@ class Rehearsal:
             for about, made in stuck.items()
             if about in stuck_before and made.causes != stuck_before[about].causes
         ]
-        new += map(with_change.undrained, sorted(recording.draining))
+        patience = start + self._assumptions.shutdown + EVICTION_RETRY
+        new += [with_change.undrained(*drain, patience) for drain in sorted(recording.draining.items())]
         return Report(
             tuple(map(str, self._steps)),
             recording.begin,
