@@ -22,7 +22,7 @@ from steersman.snapshot.model import LoadedSnapshot
 from steersman.snapshot.read_cluster import read_cluster
 from steersman.snapshot.redaction import Redactor
 from steersman.testing import Cluster
-from tests.harness.widgets import DEFINITION, WIDGET
+from tests.harness.custom_resources import DEFINITION, WIDGET
 
 
 def deployment(name: str = "web", replicas: int = 3, image: str = "web:v1", **pod: Any) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from steersman.server.apply.schema import TypedSchema
 from steersman.server.apply.structs import typed_schema_of
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
+from tests.harness.custom_resources import WIDGETS, definition
 from tests.harness.envtest import RealPlane
 
 APPLY = "application/apply-patch+yaml"
@@ -423,27 +424,7 @@ SCHEMA: Document = {
     },
 }
 
-WIDGETS: Kind[Document] = Kind("example.com", "v1", "Widget", "widgets", True, dict)
-
-DEFINITION: Document = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "plural": "widgets"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": SCHEMA},
-                "subresources": {"status": {}},
-            }
-        ],
-    },
-}
+DEFINITION = definition(WIDGETS, SCHEMA, subresources={"status": {}})
 
 
 async def a_custom_resource_has_its_own_schema(story: Story) -> None:

@@ -15,6 +15,7 @@ from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS
 from steersman.api.partial_object import PartialObject, partial_kind
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
+from tests.harness.custom_resources import WIDGETS, definition
 from tests.harness.envtest import Binary, RealPlane
 from tests.harness.follow import gone, until
 
@@ -36,27 +37,11 @@ CONFIGMAPS: Documents = load("", "v1", "ConfigMap").untyped
 SECRETS: Documents = load("", "v1", "Secret").untyped
 CLASSES: Documents = load("scheduling.k8s.io", "v1", "PriorityClass").untyped
 EVENTS: Documents = load("", "v1", "Event").untyped
-WIDGETS: Documents = Kind("example.com", "v1", "Widget", "widgets", True, dict)
 GADGETS: Documents = Kind("example.com", "v1", "Gadget", "gadgets", True, dict)
 
 
 def bare(kind: Kind[Any]) -> Kind[PartialObject]:
     return partial_kind(kind.group, kind.version, kind.name, kind.plural, kind.namespaced)
-
-
-def definition(kind: Documents) -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": kind.resource},
-        "spec": {
-            "group": kind.group,
-            "scope": "Namespaced",
-            "names": {"plural": kind.plural, "kind": kind.name},
-            "versions": [{"name": kind.version, "served": True, "storage": True, "schema": schema}],
-        },
-    }
 
 
 async def define(api: HttpApi, kind: Documents) -> None:

@@ -40,6 +40,7 @@ from steersman.manager.client_builder import ClientBuilder
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Round, Trace
 from tests.harness.child_process import Child
+from tests.harness.custom_resources import definition
 from tests.harness.envtest import RealPlane
 from tests.harness.follow import gone, until
 
@@ -74,27 +75,7 @@ def used(quota: Any) -> dict[str, str]:
 async def test_a_quota_says_what_is_used_of_every_sort_and_gives_back_what_goes(
     plane: RealPlane, namespace: str, manager: Child
 ) -> None:
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gizmos.quota.example.com"},
-        "spec": {
-            "group": "quota.example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "gizmos", "singular": "gizmo", "kind": "Gizmo"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                }
-            ],
-        },
-    }
-    definitions: Kind[dict[str, Any]] = Kind(
-        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, dict
-    )
+    definitions = CUSTOMRESOURCEDEFINITIONS.untyped
     gizmos: Kind[dict[str, Any]] = Kind("quota.example.com", "v1", "Gizmo", "gizmos", True, dict)
     pod = {
         "metadata": {"name": "p"},
@@ -113,7 +94,7 @@ async def test_a_quota_says_what_is_used_of_every_sort_and_gives_back_what_goes(
         "count/gizmos.quota.example.com": "7",
     }
     async with plane.connect() as api, asyncio.timeout(90):
-        await api.create(definitions, "", definition)
+        await api.create(definitions, "", definition(gizmos))
         await api.create(SERVICEACCOUNTS, namespace, {"metadata": {"name": "x"}})
         await until(api, SERVICEACCOUNTS, namespace, "default", lambda one: True)
         await api.create(RESOURCEQUOTAS, namespace, {"metadata": {"name": "q"}, "spec": {"hard": hard}})

@@ -13,6 +13,7 @@ from steersman.api.kinds import DEPLOYMENTS, NAMESPACES
 from steersman.api.partial_object import partial_kind
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
+from tests.harness.custom_resources import DEFINITION, WIDGETS
 from tests.harness.envtest import Binary, RealPlane
 from tests.harness.follow import gone, until
 
@@ -31,23 +32,7 @@ DEFINITIONS: Documents = load("apiextensions.k8s.io", "v1", "CustomResourceDefin
 SERVICES: Documents = load("apiregistration.k8s.io", "v1", "APIService").untyped
 CONFIGMAPS: Documents = load("", "v1", "ConfigMap").untyped
 DOCUMENTS = NAMESPACES.untyped
-WIDGETS: Documents = Kind("example.com", "v1", "Widget", "widgets", True, dict)
 SPACES = partial_kind("", "v1", "Namespace", "namespaces", False)
-
-
-def definition() -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": WIDGETS.resource},
-        "spec": {
-            "group": WIDGETS.group,
-            "scope": "Namespaced",
-            "names": {"plural": WIDGETS.plural, "kind": WIDGETS.name},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
 
 
 def workload() -> dict[str, Any]:
@@ -113,7 +98,7 @@ async def told(plane: RealPlane, binary: Binary) -> dict[str, Any]:
     """Delete some namespaces; answers with what they said of themselves until they were gone."""
     found: dict[str, Any] = {}
     async with plane.connect() as api, asyncio.timeout(PATIENCE):
-        await api.create(DEFINITIONS, "", definition())
+        await api.create(DEFINITIONS, "", DEFINITION)
         while True:
             try:
                 await api.list(WIDGETS)

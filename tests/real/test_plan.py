@@ -44,9 +44,9 @@ from steersman.snapshot.redaction import Redactor
 from tests.harness.audit import AuditEntry
 from tests.harness.ca import CertificateAuthority
 from tests.harness.child_process import Child, tail
+from tests.harness.custom_resources import DEFINITION
 from tests.harness.envtest import ASSETS, SCHEDULER, RealPlane
 from tests.harness.follow import beside
-from tests.harness.widgets import DEFINITION
 
 Document = dict[str, Any]
 ROLE = Path(__file__).parents[2] / "deploy" / "rbac-read-only.yaml"

@@ -16,8 +16,10 @@ from steersman.api.cel.policies import environment, with_variables
 from steersman.api.cel.types import DYN, Sort
 from steersman.api.errors import Invalid
 from steersman.api.kinds.admission import VALIDATINGADMISSIONPOLICIES, ValidatingAdmissionPolicy
+from steersman.api.scheme import Kind
 from steersman.testing import Cluster
 from tests.harness.child_process import until as wait_until
+from tests.harness.custom_resources import definition
 from tests.harness.envtest import Binary, RealPlane
 from tests.harness.follow import until
 
@@ -287,17 +289,7 @@ async def judged(plane: RealPlane, binary: Binary) -> dict[str, Any]:
     return found
 
 
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "gizmos.policies.example.com"},
-    "spec": {
-        "group": "policies.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "gizmos", "singular": "gizmo", "kind": "Gizmo"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": GIZMO}}],
-    },
-}
+DEFINITION = definition(Kind("policies.example.com", "v1", "Gizmo", "gizmos", True, dict), GIZMO)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from steersman.snapshot.model import Header, SnapshotKind
 from steersman.snapshot.read_cluster import Progress, read_cluster
 from steersman.snapshot.redaction import Redactor
 from steersman.testing import Cluster
-from tests.harness.widgets import DEFINITION, WIDGET
+from tests.harness.custom_resources import DEFINITION, WIDGET
 
 WEB = """
 apiVersion: apps/v1
