@@ -218,6 +218,19 @@ def test_the_request_of_a_namespace_is_checked_within_it(ask: Asker) -> None:
     assert ask.create("namespaces", {"metadata": {"name": "mine"}}).metadata.name == "mine"
 
 
+def test_a_check_with_a_field_selector_asks_about_that_selector(ask: Asker) -> None:
+    class Recording:
+        def authorize(self, attributes: Attributes) -> Decision:
+            return Decision(attributes.field_selector == "spec.nodeName=one")
+
+    pods = "authorizer.group('').resource('pods')"
+    check = f"{pods}.fieldSelector('spec.nodeName=' + object.metadata.name).check('list').allowed()"
+    policy(ask, "Validating", {"validations": [{"expression": check}]})
+    ask.server.authorizer = Recording()  # type: ignore[assignment]
+    ask.create("configmaps", config_map("one"))
+    assert "failed expression" in refusal(ask, config_map("two")).message
+
+
 def test_an_equivalent_rule_sees_an_event_of_the_other_group_in_its_own_form(ask: Asker) -> None:
     bad = [{"expression": "object.regarding.name != 'bad'"}]
     spec = {"matchConstraints": rules("events.k8s.io", "CREATE", "events"), "validations": bad}

@@ -148,6 +148,8 @@ class Subject:
             check.namespace,
             check.name,
             check.path,
+            # The selector of labels stays out: no authorizer here looks at it.
+            check.field_selector,
         )
         found = on_loop(lambda: authorizer.authorize(attributes))
         return Decision(found.allowed, found.reason)

@@ -23,7 +23,7 @@ class Attributes(NamedTuple):
     path: str | None = None
     """The path of a non-resource request; None for resource requests."""
     field_selector: str = ""
-    """The field selector of a list, watch or deletecollection. Given for nodes only: RBAC does not look at it."""
+    """The field selector of a list, watch or deletecollection. Requests have it for nodes only: RBAC does not look at it."""
 
 
 class Decision(NamedTuple):
