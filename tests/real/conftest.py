@@ -26,6 +26,8 @@ REFERENCE = "kube-controller-manager"
 BESIDE = f"needs the reference manager: put {REFERENCE} into {ASSETS}"
 
 _numbers = itertools.count(1)
+_shared: list[RealPlane] = []
+"""The plane of this worker, once a test has needed it."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
@@ -45,7 +47,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def plane() -> Iterator[RealPlane]:
     """etcd and kube-apiserver with RBAC, shared by the tests of a worker; no manager runs beside it."""
     with RealPlane.start() as running:
+        _shared.append(running)
         yield running
+        _shared.remove(running)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nodes_end_with_their_file() -> Iterator[None]:
+    """Nodes have no namespace: those that a file leaves would count in the next one's schedules and messages."""
+    yield
+    for running in _shared:
+        running.kubectl("delete", "nodes", "--all", "--wait=false")
 
 
 @pytest.fixture

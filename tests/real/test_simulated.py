@@ -21,7 +21,7 @@ FULL = load("", "v1", "Pod")
 NODES = load("", "v1", "Node")
 
 
-def pod(name: str, *command: str, cpu: str = "100m", **spec: Any) -> dict[str, Any]:
+def pod(name: str, nodes: list[str], *command: str, cpu: str = "100m", **spec: Any) -> dict[str, Any]:
     main = {
         "name": "main",
         "image": "app:1",
@@ -30,7 +30,16 @@ def pod(name: str, *command: str, cpu: str = "100m", **spec: Any) -> dict[str, A
     }
     # Nodes begin with a taint that only the node lifecycle controller takes away.
     everything = [{"operator": "Exists"}]
-    body = {"containers": [main], "tolerations": everything, "automountServiceAccountToken": False, **spec}
+    # The server may have nodes that other tests left.
+    ours = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ours]}}
+    body = {
+        "containers": [main],
+        "tolerations": everything,
+        "affinity": {"nodeAffinity": affinity},
+        "automountServiceAccountToken": False,
+        **spec,
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
 
 
@@ -43,13 +52,13 @@ async def test_pods_are_placed_run_fail_and_go(plane: RealPlane, namespace: str)
         kubelets = Kubelets(api, clock, names, settings=KubeletSettings(start_delay=0.05, shutdown=0.05))
         async with beside(kubelets.run(), Scheduler(api, clock, scheduled_events=True).run()):
             await api.create(
-                PODS.untyped, namespace, pod("web", initContainers=[{"name": "i", "image": "i"}])
+                PODS.untyped, namespace, pod("web", names, initContainers=[{"name": "i", "image": "i"}])
             )
             await api.create(
-                PODS.untyped, namespace, pod("task", "sh", "-c", "exit 3", restartPolicy="Never")
+                PODS.untyped, namespace, pod("task", names, "sh", "-c", "exit 3", restartPolicy="Never")
             )
-            await api.create(PODS.untyped, namespace, pod("loop", "false"))
-            await api.create(PODS.untyped, namespace, pod("huge", cpu="1000"))
+            await api.create(PODS.untyped, namespace, pod("loop", names, "false"))
+            await api.create(PODS.untyped, namespace, pod("huge", names, cpu="1000"))
             web = await until(api, FULL, namespace, "web", _ready)
             assert web.spec.nodeName in names
             assert web.status.podIP
