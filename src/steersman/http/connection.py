@@ -35,8 +35,8 @@ _DECODED = 3
 """Bytes that a parsed header block takes for each of its own."""
 _PIPELINED_AT_ONCE = 4
 """Requests of one client to handle before others have their turn."""
-_LINGER = 5.0
-"""Seconds to discard what a client still sends after its response.
+_LINGER = 0.5
+"""Seconds to discard what a client still sends after its response, as Go's net/http does.
 
 Closing at once would reset the connection, and the client might never read the response.
 """

@@ -17,7 +17,8 @@ INVALID_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
 _TARGET = re.compile(r"[\x21-\x7e\x80-\U0010ffff]+").fullmatch
 _METHOD = re.compile(r"[A-Z]+").fullmatch
 _HOST = re.compile(r"[0-9A-Za-z!$%&()*+,.:;=\['\]_~-]*").fullmatch
-_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?]*").match
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/?]*)?").match
+_INVALID_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})").search
 _MAX_LENGTH_DIGITS = 19
 """Digits of a Content-Length. Go reads it as a 63-bit number."""
 
@@ -108,19 +109,29 @@ def parse_request_line(line: bytes, block: HeaderBlock) -> RequestHead:
         # HTTP/1.0 has no chunks, so that another parser may see no body here, and a request in its place.
         raise MalformedRequest(400, "Bad Request")
     if not target.startswith("/"):
-        target = _origin_form(target)
+        target = _origin_form(method, target)
+    if "%" in target and _INVALID_ESCAPE(target.partition("?")[0]):
+        raise MalformedRequest(400, "Bad Request")
     keep_alive = block.keep_alive if block.keep_alive is not None else http11
     return RequestHead(method, target, block, keep_alive, http11, block.expect_continue and http11)
 
 
-def _origin_form(target: str) -> str:
-    """Reduce a target in absolute form, as sent to proxies, to its path and query.
+def _origin_form(method: str, target: str) -> str:
+    """Reduce a target in absolute form, as sent to proxies, to its path and query. Raises `MalformedRequest`.
 
-    The host does not matter: the request has reached this server.
+    The host does not matter: the request has reached this server. A path that does not begin with a slash is none, as
+    for Go: it could be authorised as one path and served as another.
     """
-    absolute = _ABSOLUTE(target)
-    path = target[absolute.end() :] if absolute else target
-    return path if path.startswith("/") else f"/{path}"
+    absolute = _SCHEME(target)
+    if absolute is None:
+        if target != "*" and method != "CONNECT":
+            raise MalformedRequest(400, "Bad Request")
+        return f"/{target}"
+    path = target[absolute.end() :]
+    if path.startswith("/"):
+        return path
+    # Without a host, the rest is opaque: no path that is served.
+    return f"/{path if absolute[1] else target}"
 
 
 def parse_header_block(data: bytes) -> HeaderBlock:

@@ -6,6 +6,7 @@ closes without a response.
 
 from __future__ import annotations
 
+import gzip
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -119,15 +120,18 @@ def check_response(data: bytes, method: bytes) -> bytes:
     reader.send(h11.EndOfMessage())
     reader.receive_data(data)
     status = 0
-    content_type = body = b""
+    content_type = coding = body = b""
     while not isinstance(event := reader.next_event(), h11.EndOfMessage):
         if isinstance(event, h11.Response):
             status = event.status_code
             content_type = dict(event.headers).get(b"content-type", b"")
+            coding = dict(event.headers).get(b"content-encoding", b"")
         elif isinstance(event, h11.Data):
             body += event.data
         elif event is h11.NEED_DATA:
             return b""  # a watch goes on
+    if coding == b"gzip" and body:
+        body = gzip.decompress(body)
     assert status != 500 or is_upstreams(body), f"{status}: {body[:300]!r}"
     if content_type == b"application/json" and body and method != b"HEAD":
         document = msgspec.json.decode(body)
