@@ -96,8 +96,14 @@ def test_every_cluster_gives_load_balancers_addresses() -> None:
         assert cluster.get("Service", "a").status.loadBalancer.ingress[0].ip == "198.18.0.1"
 
 
-@pytest.mark.parametrize("fault", [CrashBeforeWrite, CrashAfterWrite])
-@pytest.mark.parametrize("write", range(1, 8))
+@pytest.mark.parametrize(
+    ("fault", "write"),
+    [
+        *((CrashBeforeWrite, write) for write in range(1, 8)),
+        # The sixth is refused: the Service whose status it clears went with its finalizer.
+        *((CrashAfterWrite, write) for write in range(1, 8) if write != 6),
+    ],
+)
 def test_a_crash_at_any_write_leaks_no_load_balancer_and_frees_none_in_use(
     fault: Callable[[int], Any], write: int
 ) -> None:
