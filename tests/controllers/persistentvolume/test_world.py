@@ -234,6 +234,55 @@ def test_a_volume_is_recycled_by_a_pod(cluster: Cluster) -> None:
     cluster.wait_until(lambda: not cluster.list("Pod"))
 
 
+def release(cluster: Cluster, *, used: bool) -> None:
+    """Release a volume that is to be recycled; ``used``: while a pod without a node names its claim."""
+    cluster.node("node-1").cordon()
+    cluster.apply(volume("used", persistentVolumeReclaimPolicy="Recycle"))
+    cluster.apply(claim("data"))
+    cluster.wait_until(lambda: is_bound(cluster, "data"))
+    if used:
+        cluster.apply(volumes.pod("waiting", "data", node=""))
+    cluster.settle()
+    delete_claim(cluster, "data")
+    cluster.settle()
+
+
+def pods(cluster: Cluster) -> list[str]:
+    return [pod.metadata.name for pod in cluster.list("Pod")]
+
+
+def end_recycler(cluster: Cluster) -> None:
+    cluster.patch("Pod", "recycler-for-used", {"status": {"phase": "Succeeded"}}, subresource="status")
+
+
+def test_a_volume_that_a_pod_uses_is_recycled_when_the_pod_is_gone(cluster: Cluster) -> None:
+    release(cluster, used=True)
+    assert "VolumeFailedRecycle" in reasons(cluster, "used")
+    assert pods(cluster) == ["waiting"]
+    cluster.delete("Pod", "waiting")
+    cluster.wait_until(lambda: pods(cluster) == ["recycler-for-used"], timeout=15)
+
+
+def test_a_volume_that_a_pod_uses_is_recycled_when_there_is_another_claim_of_the_name(
+    cluster: Cluster,
+) -> None:
+    release(cluster, used=True)
+    cluster.apply(claim("data"))
+    cluster.wait_until(lambda: "recycler-for-used" in pods(cluster), timeout=15)
+    end_recycler(cluster)
+    cluster.wait_until(lambda: is_bound(cluster, "data"))
+
+
+def test_a_pod_that_comes_while_a_volume_is_recycled_does_not_hold_it_up(cluster: Cluster) -> None:
+    release(cluster, used=False)
+    assert pods(cluster) == ["recycler-for-used"]
+    cluster.apply(volumes.pod("waiting", "data", node=""))
+    cluster.settle()
+    end_recycler(cluster)
+    cluster.wait_until(lambda: phase(cluster, "PersistentVolume", "used") == "Available")
+    assert pods(cluster) == ["waiting"]
+
+
 def test_claims_that_wait_cost_nothing_while_nothing_changes(cluster: Cluster) -> None:
     cluster.apply(claim("data"))
     cluster.advance(hours=1)

@@ -61,7 +61,7 @@ from steersman.api.volume_binding import (
     class_of_claim,
     class_of_volume,
 )
-from steersman.controllers.persistentvolume.binding import AVAILABLE, BOUND
+from steersman.controllers.persistentvolume.binding import AVAILABLE, BOUND, FAILED, RELEASED
 from steersman.controllers.persistentvolume.claims import decide_claim, is_delayed
 from steersman.controllers.persistentvolume.matching import find_volume, group_of, is_free
 from steersman.controllers.persistentvolume.memory import Memory
@@ -230,12 +230,15 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
 
 
 def _claim_changed(caches: Caches, change: Change[PersistentVolumeClaim]) -> Iterator[Key]:
-    """The claim; and volumes that it no longer is, or never will be, the claim of."""
+    """The claim; volumes that it no longer is, or never will be, the claim of; and those that may be recycled now."""
     old, new = change.old, change.new
     if new is not None:
         if old is new and new.status.phase == BOUND and BIND_COMPLETED in new.metadata.annotations:
             return  # a resync: nothing is due
         yield new.key
+        if old is None:
+            # Pods that use the name of a released volume's claim use the new claim: they keep the volume no more.
+            yield from _volumes_to_recycle(caches, new.key)
     if old is None or old is new or (new is not None and new.spec.volumeName == old.spec.volumeName):
         return
     kept = new.spec.volumeName if new is not None else ""
@@ -289,9 +292,23 @@ def _class_changed(caches: Caches, change: Change[StorageClass]) -> Iterator[Key
             yield claim.key
 
 
-def _recycler_changed(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
-    name = volume_of_recycler(change.obj)
-    return (Key("", name),) if name else ()
+def _pod_changed(caches: Caches, change: Change[Pod]) -> Iterator[Key]:
+    """The volume that a pod recycles, and the volumes that wait for a pod to end before they are recycled."""
+    pod = change.obj
+    name = volume_of_recycler(pod)
+    if name:
+        yield Key("", name)
+    if change.new is None or is_terminated(change.new):
+        for claim in claim_keys(pod):
+            yield from _volumes_to_recycle(caches, claim)
+
+
+def _volumes_to_recycle(caches: Caches, claim: Key) -> Iterator[Key]:
+    """The volumes that a claim of this name has released and that are to be recycled."""
+    for volume in caches[PERSISTENTVOLUMES].by(BY_CLAIM_REF, claim):
+        released = volume.status.phase in (RELEASED, FAILED)
+        if released and volume.spec.persistentVolumeReclaimPolicy == "Recycle":
+            yield volume.key
 
 
 def _nothing(caches: Caches, change: Change[Node]) -> Iterable[Key]:
@@ -367,7 +384,7 @@ def configure(settings: Settings) -> Controller[Seen]:
             ),
             Watch(PERSISTENTVOLUMES, to=_volume_itself, delay=_volume_delay),
             Watch(STORAGECLASSES, to=_class_changed),
-            Watch(PODS, to=_recycler_changed, indexes={BY_CLAIM: claim_keys, BY_RECYCLED: _by_recycled}),
+            Watch(PODS, to=_pod_changed, indexes={BY_CLAIM: claim_keys, BY_RECYCLED: _by_recycled}),
             Watch(NODES, to=_nothing),
         ),
         works_on=(PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES),

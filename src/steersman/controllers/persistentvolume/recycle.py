@@ -2,7 +2,7 @@
 
 ::
 
-    no pod         create one, named after the volume
+    no pod         create one, named after the volume, once no pod uses the volume
     pod of ours    running: wait; succeeded: delete it, the volume is Available; failed: delete it, the volume is Failed
     another pod    delete it: it may be of an earlier process, or a user's
 """
@@ -43,7 +43,8 @@ async def recycle(seen: VolumeSeen, volume: PersistentVolume) -> Verdict:
     """Take the next step in recycling a released volume."""
     ref = volume.spec.claimRef
     assert ref is not None
-    if seen.pods and seen.claim is None:
+    created = seen.memory.recyclers.get(volume.metadata.name)
+    if created is None and seen.pods and seen.claim is None:
         message = f"Volume is used by pods: {','.join(seen.pods)}"
         await emit(seen, volume, "Normal", "VolumeFailedRecycle", message)
         return Rest(message)
@@ -57,7 +58,7 @@ async def recycle(seen: VolumeSeen, volume: PersistentVolume) -> Verdict:
     except (FileUnreadable, ValueError) as error:
         raise InvalidSpec(f"cannot make a pod that recycles the volume: {error}") from None
     namespace = pod["metadata"]["namespace"]
-    created, existing = seen.memory.recyclers.get(volume.metadata.name), _existing(seen, namespace)
+    existing = _existing(seen, namespace)
     if existing is None and created is None:
         return await _create(seen, volume, namespace, pod)
     if existing is None:
