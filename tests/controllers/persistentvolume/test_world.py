@@ -283,6 +283,17 @@ def test_a_pod_that_comes_while_a_volume_is_recycled_does_not_hold_it_up(cluster
     assert pods(cluster) == ["waiting"]
 
 
+def test_a_bound_claim_shows_the_access_modes_that_its_volume_gets(cluster: Cluster) -> None:
+    cluster.apply(volume("shared"))
+    cluster.apply(claim("data"))
+    cluster.wait_until(lambda: is_bound(cluster, "data"))
+    modes = ["ReadWriteOnce", "ReadOnlyMany"]
+    cluster.patch("PersistentVolume", "shared", {"spec": {"accessModes": modes}})
+    cluster.wait_until(
+        lambda: list(cluster.get("PersistentVolumeClaim", "data").status.accessModes) == modes, timeout=15
+    )
+
+
 def test_claims_that_wait_cost_nothing_while_nothing_changes(cluster: Cluster) -> None:
     cluster.apply(claim("data"))
     cluster.advance(hours=1)

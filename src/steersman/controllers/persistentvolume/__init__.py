@@ -262,7 +262,12 @@ def _volume_changed(caches: Caches, change: Change[PersistentVolume]) -> Iterato
             key = memory.offer(new, group_of(new), claims)
             if key is not None:
                 yield key
-    if old is not None and new is not None and before == after:
+    if (
+        old is not None
+        and new is not None
+        and before == after
+        and old.spec.accessModes == new.spec.accessModes  # the status of the claim shows them
+    ):
         return
     for ref in (before, after):
         if ref is not None:
