@@ -11,7 +11,7 @@ from steersman.api.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from steersman.api.scheme import Key
 from steersman.controllers.persistentvolume import BUSY, controller, decide, observe
 from steersman.controllers.persistentvolume.memory import REMINDER, Memory
-from steersman.intent.actions import Action, Update
+from steersman.intent.actions import Action, Emit, Update
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Wake
 from steersman.testing.decision_driver import StaticCaches, walk
@@ -124,6 +124,18 @@ def test_an_event_is_repeated_when_it_changes_or_is_old() -> None:
     assert memory.is_news(key, ("Reason", "another"), REMINDER - 1)
     assert not memory.is_news(key, ("Reason", "another"), REMINDER)
     assert memory.is_news(key, ("Reason", "another"), 2 * REMINDER)
+
+
+def test_another_claim_of_the_same_name_has_an_event_of_its_own() -> None:
+    first = claim(["a", "uid-first", "1Gi", "Pending"])
+    caches = caches_of(first)
+    for each in (first, claim(["a", "uid-second", "1Gi", "Pending"])):
+        # No round comes between the two claims.
+        caches.put(each)
+        seen = observe(caches, each.key)
+        assert seen is not None
+        actions, _ = walk(decide(seen, NOW))
+        assert [action.reason for action in actions if isinstance(action, Emit)] == ["FailedBinding"]
 
 
 def test_what_is_gone_is_forgotten() -> None:

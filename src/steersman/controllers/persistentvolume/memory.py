@@ -62,7 +62,7 @@ class Memory:
         """By the key of a claim or volume."""
         self._absent_classes: dict[str, float] = {}
         """The monotonic times at which the server had no class of a name."""
-        self._said: dict[Key, tuple[tuple[str, str], float]] = {}
+        self._said: dict[Key, tuple[tuple[str, ...], float]] = {}
         """The last event about a claim or volume, and the monotonic time of it."""
         self._writing: set[Key] = set()
         """The claims and volumes that a round is writing to."""
@@ -147,8 +147,8 @@ class Memory:
 
     # -- events
 
-    def is_news(self, key: Key, event: tuple[str, str], monotonic: float) -> bool:
-        """Whether this event, a reason and a message, is not the last one about an object, or that one is old."""
+    def is_news(self, key: Key, event: tuple[str, ...], monotonic: float) -> bool:
+        """Whether this event is not the last one about an object, or that one is old."""
         said = self._said.get(key)
         if said is not None and said[0] == event and monotonic - said[1] < REMINDER:
             return False

@@ -136,5 +136,6 @@ async def emit(
     message: str,
 ) -> None:
     """Emit an event about a state that lasts, unless the last event says the same."""
-    if seen.memory.is_news(about.key, (reason, message), seen.monotonic):
+    # By uid: a round may find another object of the name without having seen the first one go.
+    if seen.memory.is_news(about.key, (about.metadata.uid, reason, message), seen.monotonic):
         await Emit(about, type_, reason, message)
