@@ -369,3 +369,14 @@ def test_a_round_does_what_upstreams_does(row: Row) -> None:
     ]
     assert comparable(iter(kept)) == comparable(obj for obj in row.after if obj not in made)
     assert {obj.key for obj in made} <= {key for _, key in server.state}
+
+
+@pytest.mark.parametrize(("phase", "reads"), [("Bound", 1), ("Lost", 0)])
+def test_the_server_is_asked_for_the_volume_of_a_claim_until_the_claim_is_lost(
+    phase: str, reads: int
+) -> None:
+    bound = claim(["data", "uid", "1Gi", phase, "volume:gone", "by-controller", "completed"])
+    seen = observe(caches_of(bound), bound.key)
+    assert seen is not None
+    actions, _ = walk(decide(seen, NOW), {Read: NotFound("not found")})
+    assert sum(isinstance(action, Read) for action in actions) == reads

@@ -21,7 +21,7 @@ from steersman.api.volume_binding import (
     is_claimed_for,
     mismatch,
 )
-from steersman.controllers.persistentvolume.binding import bind, lose, stay_pending
+from steersman.controllers.persistentvolume.binding import LOST, bind, lose, stay_pending
 from steersman.controllers.persistentvolume.metrics import RETROACTIVE_CLASS_ERRORS, RETROACTIVE_CLASSES
 from steersman.controllers.persistentvolume.plugins import migrated_claim_annotations
 from steersman.controllers.persistentvolume.provision import provision
@@ -179,6 +179,8 @@ async def _keep_bound(seen: ClaimSeen, claim: PersistentVolumeClaim) -> Verdict:
         message = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
         await lose(claim, "ClaimLost", message)
         return Rest("lost: it names no volume any more")
+    if volume is None and claim.status.phase == LOST:
+        return Rest(f"lost: volume {name} is gone")
     if volume is None:
         # differs: upstream trusts its cache, which may not show a new volume yet.
         try:
