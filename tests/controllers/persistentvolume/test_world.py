@@ -283,6 +283,18 @@ def test_a_pod_that_comes_while_a_volume_is_recycled_does_not_hold_it_up(cluster
     assert pods(cluster) == ["waiting"]
 
 
+def test_a_volume_whose_recycler_pod_is_refused_has_failed(cluster: Cluster) -> None:
+    enforced = {"pod-security.kubernetes.io/enforce": "baseline"}
+    cluster.patch("Namespace", "default", {"metadata": {"labels": enforced}})
+    release(cluster, used=False)
+    cluster.wait_until(lambda: phase(cluster, "PersistentVolume", "used") == "Failed")
+    assert cluster.get("PersistentVolume", "used").status.message.startswith(
+        'Recycle failed: unexpected error creating recycler pod:  pods "recycler-for-used" is forbidden: '
+        'violates PodSecurity "baseline:latest": hostPath volumes'
+    )
+    cluster.wait_until(lambda: "VolumeFailedRecycle" in reasons(cluster, "used"))
+
+
 def test_a_bound_claim_shows_the_access_modes_that_its_volume_gets(cluster: Cluster) -> None:
     cluster.apply(volume("shared"))
     cluster.apply(claim("data"))

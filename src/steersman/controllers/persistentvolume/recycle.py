@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from steersman.api.errors import AlreadyExists, NotFound
+from steersman.api.errors import AlreadyExists, ApiError, NotFound
 from steersman.api.go_yaml import decode as decode_yaml
 from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.storage import PersistentVolume
@@ -83,6 +83,10 @@ async def _create(
         created = await Create(PODS, namespace, pod)
     except AlreadyExists:
         raise await _failed(seen, volume, "old recycler pod found, will retry later") from None
+    except ApiError as error:
+        # Two blanks, as upstream.
+        why = f"unexpected error creating recycler pod:  {error}"
+        raise await _failed(seen, volume, why) from None
     seen.memory.recyclers[name] = created.metadata.uid
     return Rest(f"pod {created.key} recycles it")
 
