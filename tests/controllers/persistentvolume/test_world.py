@@ -121,6 +121,21 @@ def test_a_claim_waits_for_the_volume_it_names(cluster: Cluster) -> None:
     assert cluster.get("PersistentVolumeClaim", "data").spec.volumeName == "later"
 
 
+def test_the_mismatch_of_a_volume_and_its_claim_is_told_again_before_the_events_expire(
+    cluster: Cluster,
+) -> None:
+    cluster.apply(claim("data"))
+    ref = {
+        "namespace": "default",
+        "name": "data",
+        "uid": cluster.get("PersistentVolumeClaim", "data").metadata.uid,
+    }
+    cluster.apply(volume("raw", claimRef=ref, volumeMode="Block"))
+    cluster.advance(hours=3)
+    for name in ("data", "raw"):
+        assert "VolumeMismatch" in reasons(cluster, name)
+
+
 def test_a_retained_volume_is_released_and_not_bound_again(cluster: Cluster) -> None:
     cluster.apply(volume("kept", persistentVolumeReclaimPolicy="Retain"))
     cluster.apply(claim("data"))

@@ -21,7 +21,7 @@ from steersman.api.scheme import Kind
 from steersman.api.volume_binding import storage_of
 from steersman.controllers.persistentvolume.binding import fail, is_released, unbind
 from steersman.controllers.persistentvolume.plugins import NFS, plugin_of
-from steersman.controllers.persistentvolume.seen import Config, Recycler, VolumeSeen, emit
+from steersman.controllers.persistentvolume.seen import Config, Recycler, VolumeSeen, emit, remind
 from steersman.intent.actions import Create, Delete, Emit, FileUnreadable, List, Read, ReadFile
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
@@ -47,7 +47,7 @@ async def recycle(seen: VolumeSeen, volume: PersistentVolume) -> Verdict:
     if created is None and seen.pods and seen.claim is None:
         message = f"Volume is used by pods: {','.join(seen.pods)}"
         await emit(seen, volume, "Normal", "VolumeFailedRecycle", message)
-        return Rest(message)
+        return remind(message)
     plugin = plugin_of(volume)
     if not plugin:
         message = "No recycler plugin found for the volume!"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Literal
 
 import msgspec
@@ -9,9 +10,10 @@ import msgspec
 from steersman.api.kinds import Object, Pod
 from steersman.api.kinds.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from steersman.api.scheme import Key
-from steersman.controllers.persistentvolume.memory import Memory
+from steersman.controllers.persistentvolume.memory import REMINDER, Memory
 from steersman.intent.actions import Emit
 from steersman.intent.settings import Flag
+from steersman.intent.verdict import Wake
 
 SYNC_PERIOD = Flag(
     "pvclaimbinder-sync-period", 15.0, "The time between two looks at claims that are not bound."
@@ -126,6 +128,14 @@ class VolumeSeen(msgspec.Struct, frozen=True):
     def written(self) -> tuple[Key, ...]:
         """The keys of the objects that the round may write to."""
         return (self.volume.key,)
+
+
+def remind(because: str) -> Wake:
+    """The verdict about a volume in a state that an event tells of: in time to tell of it again.
+
+    A claim that waits needs no such verdict, since it is looked at again every few seconds.
+    """
+    return Wake(timedelta(seconds=REMINDER), because)
 
 
 async def emit(

@@ -19,7 +19,7 @@ from steersman.controllers.persistentvolume.binding import (
 )
 from steersman.controllers.persistentvolume.plugins import migrated_volume_annotations, protecting_finalizers
 from steersman.controllers.persistentvolume.reclaim import reclaim
-from steersman.controllers.persistentvolume.seen import VolumeSeen, emit
+from steersman.controllers.persistentvolume.seen import VolumeSeen, emit, remind
 from steersman.intent.actions import Address, Read, Update
 from steersman.intent.verdict import Rest, Verdict, Wake
 
@@ -99,7 +99,7 @@ async def _await_claim(seen: VolumeSeen, volume: PersistentVolume, claim: Persis
     await emit(seen, volume, "Warning", "VolumeMismatch", to_volume)
     to_claim = f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {reason}'
     await emit(seen, claim, "Warning", "VolumeMismatch", to_claim)
-    return Rest(f"incompatible volumeMode of claim {claim.key}")
+    return remind(f"incompatible volumeMode of claim {claim.key}")
 
 
 async def _release(seen: VolumeSeen, volume: PersistentVolume, because: str) -> Verdict:
