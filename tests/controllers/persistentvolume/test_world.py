@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from steersman.sim import faults
 from steersman.testing.cluster import Cluster
 from tests.harness import volumes
 
@@ -319,6 +320,21 @@ def test_a_bound_claim_shows_the_access_modes_that_its_volume_gets(cluster: Clus
     cluster.wait_until(
         lambda: list(cluster.get("PersistentVolumeClaim", "data").status.accessModes) == modes, timeout=15
     )
+
+
+def test_a_bound_volume_that_cannot_be_decoded_stays_as_it_is() -> None:
+    # Creation, claimRef and phase are the first three events.
+    undecodable = faults.undecodable_events("persistentvolumes", 4, seconds=600)
+    with Cluster(seed=11, nodes=1, controllers=[BINDER], faults=[undecodable]) as cluster:
+        cluster.apply(volume("one"))
+        cluster.apply(claim("data"))
+        cluster.wait_until(lambda: is_bound(cluster, "data"))
+        cluster.patch("PersistentVolume", "one", {"metadata": {"labels": {"tier": "db"}}})
+        labelled = cluster.get("PersistentVolume", "one").metadata.resourceVersion
+        cluster.advance(minutes=1)
+        found = cluster.get("PersistentVolume", "one")
+        assert (found.status.phase, found.metadata.resourceVersion) == ("Bound", labelled)
+        assert is_bound(cluster, "data")
 
 
 def test_claims_that_wait_cost_nothing_while_nothing_changes(cluster: Cluster) -> None:

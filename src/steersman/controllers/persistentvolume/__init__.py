@@ -88,7 +88,7 @@ from steersman.controllers.shared.pod_claims import BY_CLAIM, claim_keys
 from steersman.intent.controller import Cache, Caches, Change, Controller, Settings, Watch, memory_of
 from steersman.intent.metrics import Measure
 from steersman.intent.settings import DEFAULTS
-from steersman.intent.verdict import Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Verdict, Wake
 
 WORKERS = 10
 """differs: upstream has one worker for claims and one for volumes."""
@@ -127,6 +127,8 @@ def _observe_claim(caches: Caches, key: Key, config: Config) -> ClaimSeen | None
     pods: tuple[str, ...] = ()
     if claim.spec.volumeName:
         volume = caches[PERSISTENTVOLUMES].get(Key("", claim.spec.volumeName))
+        if volume is not None:
+            _check_decoded(volume)
     elif BIND_COMPLETED not in claim.metadata.annotations:
         delayed = is_delayed(class_)
         volume = _find_volume(caches, memory, claim, delayed=delayed)
@@ -186,6 +188,7 @@ def _observe_volume(caches: Caches, key: Key, config: Config) -> VolumeSeen | No
         memory.recyclers.pop(key.name, None)
         memory.forget(key)
         return None
+    _check_decoded(volume)
     claims, ref = caches[PERSISTENTVOLUMECLAIMS], volume.spec.claimRef
     claim = None
     pods: list[str] = []
@@ -209,6 +212,15 @@ def _observe_volume(caches: Caches, key: Key, config: Config) -> VolumeSeen | No
         monotonic=caches.monotonic(),
         config=config,
     )
+
+
+def _check_decoded(volume: PersistentVolume) -> None:
+    """Raises `InvalidSpec` for a volume of which only the metadata could be decoded: whose it is, is unknown.
+
+    The API requires the capacity that it lacks.
+    """
+    if not volume.spec.capacity:
+        raise InvalidSpec(f"PersistentVolume {volume.metadata.name} cannot be decoded")
 
 
 def _claims_due(claims: Cache[PersistentVolumeClaim], memory: Memory, volume: PersistentVolume) -> bool:

@@ -74,9 +74,10 @@ def group_of(volume: PersistentVolume) -> Group:
 
 
 def is_free(volume: PersistentVolume) -> bool:
-    """Whether any claim may take a volume."""
+    """Whether any claim may take a volume. One without capacity could not be decoded."""
     return (
         volume.spec.claimRef is None
+        and bool(volume.spec.capacity)
         and volume.metadata.deletionTimestamp is None
         and volume.status.phase in FREE_PHASES
     )
