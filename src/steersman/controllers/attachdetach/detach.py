@@ -76,11 +76,8 @@ async def detach(seen: World, node: NodeState, memory: VolumeMemory, config: Con
     live = await unreport(node)
     if not forced and live is not None and volume.name in live.status.volumesInUse:
         # The kubelet was about to mount it, and the cache does not show that yet.
-        memory.uncertain[name] = None
-        failed = memory.failed(DETACH, name, volume.exclusive, seen.monotonic)
-        await measure(node, failed or Operation(DETACH, seen.monotonic), FAILURE, seen.monotonic)
-        wait = memory.backoff(DETACH, name, volume.exclusive, seen.monotonic)
-        return Progress(f"in use on {name} again", wait)
+        begun = Operation(DETACH, seen.monotonic)
+        return await _detach_failed(seen, node, memory, begun, f"in use on {name} again")
     if forced:
         await Measure(FORCED_DETACHES, labels=(forced,))
     if volume.plugin == CSI and not node.deleting:
@@ -133,7 +130,21 @@ async def await_detached(
     left = operation.started + OPERATION_TIMEOUT - seen.monotonic
     if error is None and left > 0:
         return Progress(f"being detached from {node.name}", left)
+    if not node.deleting:
+        # Another client has created the VolumeAttachment or the report again.
+        because = f"detaching from {node.name} failed, to be tried again"
+        return await _detach_failed(seen, node, memory, operation, because)
     if node.name not in memory.uncertain:
         memory.uncertain[node.name] = None
         await measure(node, operation, FAILURE, seen.monotonic)
     return Progress(f"detaching from {node.name} failed; the driver tries again")
+
+
+async def _detach_failed(
+    seen: World, node: NodeState, memory: VolumeMemory, operation: Operation, because: str
+) -> Progress:
+    """End a detach that is to be tried again."""
+    memory.uncertain[node.name] = None
+    memory.failed(DETACH, node.name, node.volume.exclusive, seen.monotonic)
+    await measure(node, operation, FAILURE, seen.monotonic)
+    return Progress(because, memory.backoff(DETACH, node.name, node.volume.exclusive, seen.monotonic))
