@@ -14,7 +14,7 @@ from steersman.api.kinds import ContainerStatus
 from steersman.api.kinds.storage import VOLUMEATTACHMENTS
 from steersman.api.scheme import Key
 from steersman.controllers.shared.volumes import OPERATION_SECONDS
-from steersman.intent.actions import Create, Emit, Patch
+from steersman.intent.actions import Create, Delete, Emit, Patch
 from steersman.intent.verdict import Rest, Wake
 from tests.harness.attach_detach import (
     DRIVER,
@@ -358,6 +358,16 @@ def test_a_pod_that_comes_back_waits_for_the_detach() -> None:
     assert rounds.attached_to == ["n1"]
     rounds.answer()
     assert rounds.events == [ATTACHED]
+
+
+def test_a_pod_is_told_of_an_attach_that_follows_a_failed_detach() -> None:
+    rounds = ready_world()
+    rounds.mount("n1")
+    rounds.refusals[Delete] = ServerError("etcd is away")
+    rounds.delete_pod()
+    assert (rounds.attached_to, rounds.reported()) == (["n1"], ())
+    rounds.put(pod())
+    assert (rounds.reported(), rounds.events) == ((VOLUME,), [ATTACHED])
 
 
 # -- restarts ---------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ async def attach(seen: World, node: NodeState, memory: VolumeMemory, config: Con
             await _finish_attach(seen, node, memory, tell=False)
         return Progress(f"attached to {name}")
     if node.reported:
-        await unreport(node)
+        await unreport(node, memory)
     under_way = memory.operations.get(name)
     attaching = under_way is not None and under_way.name == ATTACH and node.attachment is not None
     if volume.exclusive and not attaching:

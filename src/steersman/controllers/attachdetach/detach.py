@@ -73,7 +73,7 @@ async def detach(seen: World, node: NodeState, memory: VolumeMemory, config: Con
         return Progress(f"used on {name} by a pod that the cache does not show yet", CACHE_DELAY)
     forced = OUT_OF_SERVICE if node.out_of_service and not timed_out else TIMEOUT if timed_out else ""
     # The kubelet must not mount the volume any more from here on.
-    live = await unreport(node)
+    live = await unreport(node, memory)
     if not forced and live is not None and volume.name in live.status.volumesInUse:
         # The kubelet was about to mount it, and the cache does not show that yet.
         begun = Operation(DETACH, seen.monotonic)
@@ -108,8 +108,12 @@ def _is_answered(node: NodeState) -> bool:
     return attachment is None or attachment.status.attached or attachment.status.attachError is not None
 
 
-async def unreport(node: NodeState) -> Node | None:
-    """Remove a volume from the node's ``volumesAttached``; returns the live node, None if it is gone."""
+async def unreport(node: NodeState, memory: VolumeMemory) -> Node | None:
+    """Remove a volume from the node's ``volumesAttached``; returns the live node, None if it is gone.
+
+    Attaching it again, even with the same VolumeAttachment, is told in events again.
+    """
+    memory.attached.pop(node.name, None)
     current = node.node if node.reported else await read_node(node.name)
     return await report(current, node.volume.name, attached=False) if current is not None else None
 
