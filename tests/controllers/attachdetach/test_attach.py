@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -270,6 +270,15 @@ def test_a_driver_that_does_not_answer_is_given_up_after_two_minutes() -> None:
     assert rounds.events == [failed(message)] * 2
     rounds.answer()
     assert rounds.reported() == (VOLUME,)
+
+
+def test_a_wait_of_less_than_a_microsecond_lets_time_pass() -> None:
+    rounds = Rounds(node(), volume(), claim(), pod())
+    rounds.advance(120 - 1e-9)
+    rounds.put(rounds.attachment())
+    assert rounds.verdicts[KEY] == Wake(timedelta(microseconds=1), "being attached to n1")
+    rounds.advance(0.1)
+    assert len(rounds.events) == 1
 
 
 def test_a_refused_attachment_is_told_to_the_pods() -> None:
