@@ -72,6 +72,7 @@ async def detach(seen: World, node: NodeState, memory: VolumeMemory, config: Con
     if name not in memory.used and node.managed and await _is_used(seen, node):
         return Progress(f"used on {name} by a pod that the cache does not show yet", CACHE_DELAY)
     forced = OUT_OF_SERVICE if node.out_of_service and not timed_out else TIMEOUT if timed_out else ""
+    # differs: upstream first lets an attach of the volume to another node end, which may wait for this detach.
     # The kubelet must not mount the volume any more from here on.
     live = await unreport(node, memory)
     if not forced and live is not None and volume.name in live.status.volumesInUse:
