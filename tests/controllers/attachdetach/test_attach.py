@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from steersman.api.kinds import ContainerStatus
 from steersman.api.kinds.storage import VOLUMEATTACHMENTS
 from steersman.api.scheme import Key
 from steersman.controllers.shared.volumes import OPERATION_SECONDS
-from steersman.intent.actions import Create, Emit, Patch
+from steersman.intent.actions import Create, Delete, Emit, Patch
 from steersman.intent.verdict import Rest, Wake
 from tests.harness.attach_detach import (
     DRIVER,
@@ -272,6 +272,15 @@ def test_a_driver_that_does_not_answer_is_given_up_after_two_minutes() -> None:
     assert rounds.reported() == (VOLUME,)
 
 
+def test_a_wait_of_less_than_a_microsecond_lets_time_pass() -> None:
+    rounds = Rounds(node(), volume(), claim(), pod())
+    rounds.advance(120 - 1e-9)
+    rounds.put(rounds.attachment())
+    assert rounds.verdicts[KEY] == Wake(timedelta(microseconds=1), "being attached to n1")
+    rounds.advance(0.1)
+    assert len(rounds.events) == 1
+
+
 def test_a_refused_attachment_is_told_to_the_pods() -> None:
     rounds = Rounds(node(), volume(), claim())
     rounds.refusals[Create] = Forbidden("volumeattachments is forbidden")
@@ -358,6 +367,16 @@ def test_a_pod_that_comes_back_waits_for_the_detach() -> None:
     assert rounds.attached_to == ["n1"]
     rounds.answer()
     assert rounds.events == [ATTACHED]
+
+
+def test_a_pod_is_told_of_an_attach_that_follows_a_failed_detach() -> None:
+    rounds = ready_world()
+    rounds.mount("n1")
+    rounds.refusals[Delete] = ServerError("etcd is away")
+    rounds.delete_pod()
+    assert (rounds.attached_to, rounds.reported()) == (["n1"], ())
+    rounds.put(pod())
+    assert (rounds.reported(), rounds.events) == ((VOLUME,), [ATTACHED])
 
 
 # -- restarts ---------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.errors import Conflict, ServerError
-from steersman.api.kinds import PODS, Pod
+from steersman.api.kinds import PODS, ObjectMeta, Pod
 from steersman.api.kinds.nodes import NodeCondition
 from steersman.api.scheme import Key
 from steersman.controllers.attachdetach.metrics import FORCED_DETACHES
@@ -92,6 +92,15 @@ def test_a_driver_that_ceases_to_need_attaching_gets_its_volumes_detached() -> N
     rounds = ready_world()
     rounds.mount("n1")
     rounds.put(driver(False))
+    assert rounds.attached_to == ["(n1)"]
+
+
+def test_a_driver_that_ceases_to_need_attaching_gets_its_inline_volumes_detached() -> None:
+    name = "file.csi.azure.com"
+    inline = [{"name": "data", "azureFile": {"secretName": "secret", "shareName": "share"}}]
+    rounds = Rounds(node(), pod(volumes=inline))
+    rounds.answer(name=f"kubernetes.io/csi/{name}^#secret#share#data#ns")
+    rounds.put(replace(driver(False), metadata=ObjectMeta(name=name)))
     assert rounds.attached_to == ["(n1)"]
 
 
@@ -277,6 +286,18 @@ def test_a_failed_deletion_is_tried_again() -> None:
     assert (rounds.attached_to, rounds.reported()) == (["n1"], ())
     rounds.refusals.clear()
     rounds.advance(2)
+    assert rounds.attached_to == ["(n1)"]
+
+
+def test_an_attachment_that_another_client_makes_anew_during_the_detach_is_deleted_too() -> None:
+    rounds = ready_world()
+    rounds.mount("n1")
+    rounds.delete_pod()
+    found = rounds.attachment()
+    assert found is not None
+    rounds.put(replace(found, metadata=replace(found.metadata, uid="another", deletionTimestamp=None)))
+    assert rounds.attached_to == ["n1"]
+    rounds.advance(121)
     assert rounds.attached_to == ["(n1)"]
 
 

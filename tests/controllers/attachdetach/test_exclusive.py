@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
 from steersman.api.kinds import Pod
+from steersman.api.scheme import Key
 from steersman.controllers.attachdetach.attach import volume_message, waiting_message
 from steersman.controllers.attachdetach.world import NodeState
-from steersman.controllers.shared.volumes import csi_volume
+from steersman.controllers.shared.volumes import OPERATION_SECONDS, csi_volume
+from steersman.intent.verdict import Wake
 from tests.harness.attach_detach import (
     ROX,
     RWO,
@@ -25,6 +28,7 @@ from tests.harness.attach_detach import (
     volume,
 )
 
+KEY = Key("", VOLUME)
 EXCLUSIVE = (
     'p2 FailedAttachVolume Waiting for detach for volume "pv" Volume is already exclusively attached to one node, '
     "waiting on detach before it can be attached to another node"
@@ -189,6 +193,54 @@ def test_an_attach_that_failed_does_not_keep_the_volume_from_another_node() -> N
     rounds.put(pod("p2", on="n2"))
     rounds.advance(1)
     assert rounds.attached_to == ["n1", "n2"]
+
+
+def test_an_attach_under_way_does_not_wait_for_a_detach_that_begins_later() -> None:
+    rounds = Rounds(node("n1"), node("n2"), volume(), claim(), pod())
+    rounds.mount("n1", VOLUME)
+    rounds.answer(error="no")
+    rounds.delete_pod()
+    rounds.put(pod("p2", on="n2"))
+    rounds.advance(1)
+    rounds.mount("n1")
+    assert rounds.attached_to == ["(n1)", "n2"]
+    rounds.answer("n2")
+    assert (rounds.reported("n2"), rounds.events[-1]) == ((VOLUME,), ATTACHED)
+
+
+def test_a_pod_waits_for_the_detach_from_a_node_where_attaching_failed() -> None:
+    rounds = Rounds(node("n1"), node("n2"), volume(), claim(), pod())
+    rounds.answer(error="no")
+    rounds.delete_pod()
+    rounds.put(pod("p2", on="n2"))
+    rounds.advance(119)
+    assert rounds.attached_to == ["(n1)"]
+    rounds.let_go()
+    assert rounds.attached_to == ["n2"]
+
+
+def test_a_detach_that_fails_after_a_failed_attach_lets_the_storage_system_decide() -> None:
+    rounds = Rounds(node("n1"), node("n2"), volume(), claim(), pod())
+    rounds.answer(error="no")
+    rounds.delete_pod()
+    rounds.put(pod("p2", on="n2"))
+    rounds.advance(1)
+    rounds.let_go(error="busy")
+    assert rounds.attached_to == ["(n1)", "n2"]
+    assert [labels[1:3] for _, labels in rounds.measured(OPERATION_SECONDS)] == [
+        ("volume_attach", "fail-unknown"),
+        ("volume_detach", "fail-unknown"),
+    ]
+
+
+def test_a_pod_waits_for_an_attach_that_is_tried_again_on_another_node() -> None:
+    rounds = Rounds(node("n1"), node("n2"), volume(), claim(), pod())
+    rounds.advance(121)
+    assert rounds.verdicts[KEY] == Wake(timedelta(seconds=120), "being attached to n1")
+    rounds.put(pod("p2", on="n2"))
+    assert rounds.attached_to == ["n1"]
+    rounds.answer()
+    assert (rounds.attached_to, rounds.events[-1]) == (["n1"], USED)
 
 
 def test_a_report_without_an_attachment_counts_as_attached() -> None:

@@ -42,19 +42,20 @@ async def attach(seen: World, node: NodeState, memory: VolumeMemory, config: Con
             await _finish_attach(seen, node, memory, tell=False)
         return Progress(f"attached to {name}")
     if node.reported:
-        await unreport(node)
-    if volume.exclusive:
+        await unreport(node, memory)
+    under_way = memory.operations.get(name)
+    attaching = under_way is not None and under_way.name == ATTACH and node.attachment is not None
+    if volume.exclusive and not attaching:
         held = await _await_others(seen, node, memory)
         if held is not None:
             return held
-    under_way = memory.operations.get(name)
     if under_way is not None and under_way.name == DETACH:
         if node.attachment is not None:
             # The new VolumeAttachment will have the name of this one.
             progress = await await_detached(seen, node, memory, under_way)
             if name not in memory.uncertain:
                 return progress
-            memory.operations.pop(name)
+            memory.operations.pop(name, None)
         else:
             memory.succeeded(name, volume.exclusive)
             await measure(node, under_way, SUCCESS, seen.monotonic)

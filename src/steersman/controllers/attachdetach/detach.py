@@ -72,15 +72,13 @@ async def detach(seen: World, node: NodeState, memory: VolumeMemory, config: Con
     if name not in memory.used and node.managed and await _is_used(seen, node):
         return Progress(f"used on {name} by a pod that the cache does not show yet", CACHE_DELAY)
     forced = OUT_OF_SERVICE if node.out_of_service and not timed_out else TIMEOUT if timed_out else ""
+    # differs: upstream first lets an attach of the volume to another node end, which may wait for this detach.
     # The kubelet must not mount the volume any more from here on.
-    live = await unreport(node)
+    live = await unreport(node, memory)
     if not forced and live is not None and volume.name in live.status.volumesInUse:
         # The kubelet was about to mount it, and the cache does not show that yet.
-        memory.uncertain[name] = None
-        failed = memory.failed(DETACH, name, volume.exclusive, seen.monotonic)
-        await measure(node, failed or Operation(DETACH, seen.monotonic), FAILURE, seen.monotonic)
-        wait = memory.backoff(DETACH, name, volume.exclusive, seen.monotonic)
-        return Progress(f"in use on {name} again", wait)
+        begun = Operation(DETACH, seen.monotonic)
+        return await _detach_failed(seen, node, memory, begun, f"in use on {name} again")
     if forced:
         await Measure(FORCED_DETACHES, labels=(forced,))
     if volume.plugin == CSI and not node.deleting:
@@ -111,8 +109,12 @@ def _is_answered(node: NodeState) -> bool:
     return attachment is None or attachment.status.attached or attachment.status.attachError is not None
 
 
-async def unreport(node: NodeState) -> Node | None:
-    """Remove a volume from the node's ``volumesAttached``; returns the live node, None if it is gone."""
+async def unreport(node: NodeState, memory: VolumeMemory) -> Node | None:
+    """Remove a volume from the node's ``volumesAttached``; returns the live node, None if it is gone.
+
+    Attaching it again, even with the same VolumeAttachment, is told in events again.
+    """
+    memory.attached.pop(node.name, None)
     current = node.node if node.reported else await read_node(node.name)
     return await report(current, node.volume.name, attached=False) if current is not None else None
 
@@ -133,7 +135,21 @@ async def await_detached(
     left = operation.started + OPERATION_TIMEOUT - seen.monotonic
     if error is None and left > 0:
         return Progress(f"being detached from {node.name}", left)
+    if not node.deleting:
+        # Another client has created the VolumeAttachment or the report again.
+        because = f"detaching from {node.name} failed, to be tried again"
+        return await _detach_failed(seen, node, memory, operation, because)
     if node.name not in memory.uncertain:
         memory.uncertain[node.name] = None
         await measure(node, operation, FAILURE, seen.monotonic)
     return Progress(f"detaching from {node.name} failed; the driver tries again")
+
+
+async def _detach_failed(
+    seen: World, node: NodeState, memory: VolumeMemory, operation: Operation, because: str
+) -> Progress:
+    """End a detach that is to be tried again."""
+    memory.uncertain[node.name] = None
+    memory.failed(DETACH, node.name, node.volume.exclusive, seen.monotonic)
+    await measure(node, operation, FAILURE, seen.monotonic)
+    return Progress(because, memory.backoff(DETACH, node.name, node.volume.exclusive, seen.monotonic))

@@ -32,8 +32,9 @@ from steersman.controllers.attachdetach.world import (
     volumes_of_claim,
     volumes_of_pod,
 )
+from steersman.controllers.shared.csi_migration import DRIVERS
 from steersman.controllers.shared.pod_claims import BY_CLAIM
-from steersman.controllers.shared.volumes import csi_volume, volume_name_of
+from steersman.controllers.shared.volumes import csi_volume, inline_volumes, volume_name_of
 from steersman.intent.controller import Caches, Change, memory_of
 
 
@@ -92,10 +93,15 @@ def driver_changed(caches: Caches, change: Change[CSIDriver]) -> Iterator[Key]:
     """The volumes of a driver that begins or ceases to need attaching."""
     if _needs_attaching(change.old) == _needs_attaching(change.new):
         return
-    prefix = csi_volume(change.obj.metadata.name, "", "").name
+    driver = change.obj.metadata.name
+    prefix = csi_volume(driver, "", "").name
     for pv in caches[PERSISTENTVOLUMES].list():
         if pv.spec.claimRef is not None and (name := volume_name_of(pv)).startswith(prefix):
             yield Key("", name)
+    if driver in DRIVERS.values():
+        # Only migrated in-tree plugins have inline volumes that are attached.
+        for pod in caches[PODS].list():
+            yield from (Key("", volume.name) for volume in inline_volumes(pod) if volume.driver == driver)
 
 
 def _needs_attaching(driver: CSIDriver | None) -> bool:

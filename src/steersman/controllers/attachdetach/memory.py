@@ -45,7 +45,7 @@ class VolumeMemory:
         self.detach_requested: dict[str, float] = {}
         """The monotonic time since which a volume is to be detached."""
         self.uncertain: dict[str, None] = {}
-        """The nodes from which detaching failed."""
+        """The nodes on which attaching or detaching failed, until another operation begins there."""
         self.waiting_reported: dict[str, None] = {}
         """The nodes whose pods have the event that the volume is attached to another node."""
         self.attached: dict[str, str] = {}
@@ -57,26 +57,30 @@ class VolumeMemory:
         """The key is the uid of the pod."""
 
     def begin(self, operation: str, node: str, monotonic: float) -> Operation:
-        """The operation under way on a node, which begins now if there is none of this name."""
+        """The operation under way on a node, which begins now if there is none of this name.
+
+        Whatever failed before, the outcome of a new operation is awaited.
+        """
         known = self.operations.get(node)
         if known is None or known.name != operation:
             known = self.operations[node] = Operation(operation, monotonic)
+            self.uncertain.pop(node, None)
         return known
 
-    def succeeded(self, node: str, exclusive: bool) -> Operation | None:
-        """End the operation of a node; returns it."""
+    def succeeded(self, node: str, exclusive: bool) -> None:
+        """End the operation of a node."""
         self.backoffs.pop("" if exclusive else node, None)
-        return self.operations.pop(node, None)
+        self.operations.pop(node, None)
 
-    def failed(self, operation: str, node: str, exclusive: bool, monotonic: float) -> Operation | None:
-        """End the operation of a node and begin its back-off; returns the operation."""
+    def failed(self, operation: str, node: str, exclusive: bool, monotonic: float) -> None:
+        """End the operation of a node and begin its back-off."""
         key = "" if exclusive else node
         known = self.backoffs.get(key)
         failures = known.failures + 1 if known is not None and known.operation == operation else 1
         # The exponent is limited because a float is, too.
         wait = min(FIRST_BACKOFF * 2 ** min(failures - 1, 10), LONGEST_BACKOFF)
         self.backoffs[key] = Backoff(operation, failures, monotonic + wait)
-        return self.operations.pop(node, None)
+        self.operations.pop(node, None)
 
     def backoff(self, operation: str, node: str, exclusive: bool, monotonic: float) -> float:
         """The seconds that an operation must still wait."""

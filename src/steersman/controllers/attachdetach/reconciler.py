@@ -21,6 +21,7 @@ handled when it happens.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from math import ceil
 
 from steersman.api.errors import ApiError
 from steersman.controllers.attachdetach.attach import attach, attach_order
@@ -52,7 +53,8 @@ async def decide(seen: World, now: datetime, config: Config = Config()) -> Verdi
     waits = [each for each in progress if each.wait is not None]
     if waits:
         first = min(waits, key=lambda each: each.wait or 0.0)
-        return Wake(timedelta(seconds=first.wait or 0.0), first.because)
+        # Rounded up: under virtual time, a wait of nothing never ends.
+        return Wake(timedelta(microseconds=ceil((first.wait or 0.0) * 1e6)), first.because)
     return Rest("; ".join(dict.fromkeys(each.because for each in progress)) or "not in use")
 
 
