@@ -53,10 +53,13 @@ def plane() -> Iterator[RealPlane]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _nodes_end_with_their_file() -> Iterator[None]:
-    """Nodes have no namespace: those that a file leaves would count in the next one's schedules and messages."""
+def _managers_and_nodes_end_with_their_file() -> Iterator[None]:
+    """Neither has a namespace: the manager that a failed test leaves would act on the objects of the next file, and nodes
+    would count in its schedules and messages."""
     yield
     for running in _shared:
+        for manager in running.managers:
+            manager.stop()
         running.kubectl("delete", "nodes", "--all", "--wait=false")
 
 

@@ -72,7 +72,7 @@ async def test_fifty_deployments_converge_roll_and_scale_without_one_refusal_by_
     )
     async with (
         plane.connect() as api,
-        beside(Kubelets(api, RealClock(), ("node-1",), register=False).run()),
+        beside(Kubelets(api, RealClock(), ("node-1",)).run()),
         asyncio.timeout(300),
     ):
         for name in NAMES:

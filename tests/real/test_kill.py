@@ -90,7 +90,7 @@ async def test_ten_kills_during_a_roll_end_in_the_same_state_as_none(
 ) -> None:
     chance = random.Random(seed)
     async with HttpApi(kubeconfig.load(str(plane.admin)), qps=-1) as api:
-        kubelets = Kubelets(api, RealClock(), ("node-1",), register=False)
+        kubelets = Kubelets(api, RealClock(), ("node-1",))
         async with beside(kubelets.run()), asyncio.timeout(240):
             manager = plane.manager(*FLAGS)
             for name in NAMES:
