@@ -76,6 +76,19 @@ def test_variables_are_computed_when_used_and_errors_follow_the_failure_policy(a
     policy(ask, "Validating", {**spec, "failurePolicy": "Ignore"}, name="q")
 
 
+def test_an_error_of_a_variable_names_the_variables_on_the_way_to_it(ask: Asker) -> None:
+    variables = [
+        {"name": "a", "expression": "object.data"},
+        {"name": "b", "expression": "variables.a.x == 'y'"},
+    ]
+    policy(ask, "Validating", {"variables": variables, "validations": [{"expression": "variables.b"}]})
+    failing = "denied request: expression 'variables.b' resulted in error: composited variable \"b\" fails to evaluate: "
+    assert refusal(ask, config_map("m", data={"z": "y"})).message.endswith(f"{failing}no such key: x")
+    assert refusal(ask, config_map("m")).message.endswith(
+        f'{failing}composited variable "a" fails to evaluate: no such key: data'
+    )
+
+
 def test_a_binding_may_warn(ask: Asker, server: Server) -> None:
     validation = {"expression": "false", "messageExpression": "'never ' + object.metadata.name"}
     policy(ask, "Validating", {"validations": [validation]}, {"validationActions": ["Warn", "Audit"]})
