@@ -191,6 +191,17 @@ def test_a_patch_is_left_out_where_its_test_fails_and_refused_where_another_oper
     assert made.metadata.labels == {"made": "yes"}
 
 
+def test_a_patch_that_adds_an_unknown_field_is_an_error(ask: Asker) -> None:
+    expression = "[JSONPatch{op: 'add', path: '/metadata/lables', value: {'made': 'yes'}}]"
+    mutations = [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]
+    policy(ask, "Mutating", {"mutations": mutations, "reinvocationPolicy": "Never"})
+    error = refusal(ask, config_map("m"))
+    assert (error.code, error.reason) == (500, "InternalError")
+    assert (
+        error.message == 'Internal error occurred: strict decoding error: unknown field "metadata.lables"'
+    )
+
+
 def rules(group: str, operation: str, *resources: str) -> dict[str, Any]:
     """The matchConstraints of a policy for resources."""
     rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": [operation], "resources": [*resources]}
