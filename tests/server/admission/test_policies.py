@@ -197,9 +197,7 @@ def test_a_patch_that_adds_an_unknown_field_is_an_error(ask: Asker) -> None:
     policy(ask, "Mutating", {"mutations": mutations, "reinvocationPolicy": "Never"})
     error = refusal(ask, config_map("m"))
     assert (error.code, error.reason) == (500, "InternalError")
-    assert (
-        error.message == 'Internal error occurred: strict decoding error: unknown field "metadata.lables"'
-    )
+    assert error.message == 'Internal error occurred: strict decoding error: unknown field "metadata.lables"'
 
 
 def rules(group: str, operation: str, *resources: str) -> dict[str, Any]:
