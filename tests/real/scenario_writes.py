@@ -1,5 +1,5 @@
 """Chapters of the scenario about odd writes: patches that change the type or add unknown fields, owners of replicas that are
-scaled, names that make bad hostnames, duplicate owners, evictions and tokens with odd options."""
+scaled, names that make bad hostnames, duplicate owners, evictions and tokens with odd options, nulls."""
 
 from __future__ import annotations
 
@@ -262,6 +262,17 @@ EVICTIONS = (
     delete("a system priority", f"{PRIORITIES}/system-cluster-critical"),
     delete("a system priority, rehearsed", f"{PRIORITIES}/system-node-critical?dryRun=All"),
 )
+NULLS = (
+    post("of a text", CMS, cm("d", data={"a": None, "b": "c"})),
+    post("of a label", CMS, cm("e", metadata={"labels": {"a": None}})),
+    post("of all data", CMS, cm("f", data=None)),
+    post("of a container", PODS, pod("p", containers=[None, {"name": "a", "image": "b"}])),
+    post("of a variable", PODS, pod("p", containers=[{"name": "a", "image": "b", "env": [None]}])),
+    post("of an argument", PODS, pod("p", containers=[{"name": "a", "image": "b", "args": [None, "x"]}])),
+    post("of a resource", PODS, pod("q", containers=[{"name": "a", "image": "b", "resources": {"requests": {"cpu": None}}}])),
+    post("of a selector", PODS, pod("r", nodeSelector={"a": None})),
+    patch("of a text that is applied", f"{CMS}/g?fieldManager=me", cm("g", data={"a": None}), APPLY),
+)
 # fmt: on
 CHAPTERS: Mapping[str, tuple[Ask, ...]] = {
     "patches": PATCHES,
@@ -269,4 +280,5 @@ CHAPTERS: Mapping[str, tuple[Ask, ...]] = {
     "hostnames": tuple(_names()),
     "owners": OWNERS,
     "evictions": EVICTIONS,
+    "nulls": NULLS,
 }
