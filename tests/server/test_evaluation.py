@@ -132,13 +132,17 @@ def test_the_variables_of_a_policy_share_one_slice() -> None:
         composition.declare(name, "object.all(k, object.all(l, k + l >= 0))", environment)
     expression = composition.compile(" && ".join(f"variables.{name}" for name in names), environment, None)
     allowance = Allowance(SLICE)
-    cells = [lazy(each.program, allowance) for each in composition.variables if each.program is not None]
+    cells = [
+        lazy(each.name, each.program, allowance) for each in composition.variables if each.program is not None
+    ]
     values = [list(range(60)), *[None] * (len(VARIABLES) - 1)]
     assert expression.program is not None
     with pytest.raises(EvaluationError) as stopped:
         expression.program.evaluate_in([0, 0, *values, *cells])
     assert SLICE < stopped.value.cost < 2 * SLICE
-    free = [lazy(each.program, Allowance(UNLIMITED)) for each in composition.variables if each.program]
+    free = [
+        lazy(each.name, each.program, Allowance(UNLIMITED)) for each in composition.variables if each.program
+    ]
     value, cost = expression.program.evaluate_in([0, 0, *values, *free])
     assert value is True
     assert cost > 10 * SLICE

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.api import go_quote
 from steersman.api.errors import (
     AlreadyExists,
     BadRequest,
@@ -33,10 +34,8 @@ OPTIMISTIC_LOCK_ERROR = (
 
 IMMUTABLE = "field is immutable"
 
-
-def quote(text: str) -> str:
-    """A string as upstream quotes it in messages."""
-    return msgspec.json.encode(text).decode()
+quote = go_quote.quote
+"""A string as upstream quotes it in messages."""
 
 
 def qualified(group: str, word: str) -> str:

@@ -76,6 +76,19 @@ def test_variables_are_computed_when_used_and_errors_follow_the_failure_policy(a
     policy(ask, "Validating", {**spec, "failurePolicy": "Ignore"}, name="q")
 
 
+def test_an_error_of_a_variable_names_the_variables_on_the_way_to_it(ask: Asker) -> None:
+    variables = [
+        {"name": "a", "expression": "object.data"},
+        {"name": "b", "expression": "variables.a.x == 'y'"},
+    ]
+    policy(ask, "Validating", {"variables": variables, "validations": [{"expression": "variables.b"}]})
+    failing = "denied request: expression 'variables.b' resulted in error: composited variable \"b\" fails to evaluate: "
+    assert refusal(ask, config_map("m", data={"z": "y"})).message.endswith(f"{failing}no such key: x")
+    assert refusal(ask, config_map("m")).message.endswith(
+        f'{failing}composited variable "a" fails to evaluate: no such key: data'
+    )
+
+
 def test_a_binding_may_warn(ask: Asker, server: Server) -> None:
     validation = {"expression": "false", "messageExpression": "'never ' + object.metadata.name"}
     policy(ask, "Validating", {"validations": [validation]}, {"validationActions": ["Warn", "Audit"]})
@@ -176,6 +189,15 @@ def test_a_patch_is_left_out_where_its_test_fails_and_refused_where_another_oper
     assert not made.metadata.labels
     made = ask.create("configmaps", config_map("equal", metadata=plain, data={"a": "b", "z": ""}))
     assert made.metadata.labels == {"made": "yes"}
+
+
+def test_a_patch_that_adds_an_unknown_field_is_an_error(ask: Asker) -> None:
+    expression = "[JSONPatch{op: 'add', path: '/metadata/lables', value: {'made': 'yes'}}]"
+    mutations = [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]
+    policy(ask, "Mutating", {"mutations": mutations, "reinvocationPolicy": "Never"})
+    error = refusal(ask, config_map("m"))
+    assert (error.code, error.reason) == (500, "InternalError")
+    assert error.message == 'Internal error occurred: strict decoding error: unknown field "metadata.lables"'
 
 
 def rules(group: str, operation: str, *resources: str) -> dict[str, Any]:

@@ -43,10 +43,25 @@ def test_any_sort_of_body_is_read(body: object) -> None:
     assert read(body) == read(BODY)
 
 
-@pytest.mark.parametrize("body", [[], "x", b"[]", {"metadata": []}, {"metadata": {"labels": {"a": 1}}}])
+@pytest.mark.parametrize("body", [[], "x", b"[]"])
 def test_what_is_no_object_is_refused(body: object) -> None:
     with pytest.raises(ValueError, match="Expected"):
         read(body)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ([], "json: cannot unmarshal array into Go value of type v1.ObjectMeta"),
+        (
+            {"name": 5, "labels": {"a": 1}},
+            "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+        ),
+    ],
+)
+def test_malformed_metadata_is_refused_in_the_words_of_go(given: object, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        read({"metadata": given})
 
 
 def test_a_document_shares_nothing_with_the_object() -> None:

@@ -8,7 +8,7 @@ from steersman.api.errors import BadRequest
 from steersman.server.auth.users import ADMIN
 from steersman.server.registry.resources import Registry
 from steersman.server.rest.request import ListOptions, Request
-from steersman.server.rest.selection import requested_name, select_requested
+from steersman.server.rest.selection import requested_name, select, select_requested
 
 SECRETS = Registry().find("", "v1", "secrets")
 
@@ -48,3 +48,37 @@ def test_the_authorised_name_is_the_one_that_is_selected(
     verb: str, path_name: str, selector: str, name: str
 ) -> None:
     assert requested_name(verb, path_name, selector) == name
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "field", "why"),
+    [
+        ("", "pods", "spec.foo", "field label not supported: spec.foo"),
+        (
+            "apps",
+            "replicasets",
+            "status.replicas",
+            '"status.replicas" is not a known field selector: only "metadata.name", "metadata.namespace"',
+        ),
+        ("batch", "jobs", "status.failed", 'field label "status.failed" not supported for Job'),
+        (
+            "resource.k8s.io",
+            "resourceslices",
+            "spec.pool",
+            "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.pool",
+        ),
+    ],
+)
+def test_a_field_that_cannot_be_selected_is_refused_in_the_words_of_its_kind(
+    group: str, plural: str, field: str, why: str
+) -> None:
+    with pytest.raises(BadRequest) as refused:
+        select(Registry().find(group, "v1", plural), field_selector=f"{field}=x")
+    assert str(refused.value) == why
+
+
+def test_the_addresses_of_pods_are_selected_by_no_value() -> None:
+    pods = Registry().find("", "v1", "pods")
+    selected = select(pods, field_selector="status.podIPs=10.0.0.1")
+    assert selected.test is not None
+    assert not selected.test(pods.type())

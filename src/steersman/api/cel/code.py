@@ -97,12 +97,15 @@ class Allowance:
 
 
 class Lazy:
-    """A value that is computed when it is first used; an error is kept, too."""
+    """A variable whose value is computed when it is first used; an error is kept, too."""
 
-    __slots__ = ("_allowance", "_blank", "_cost", "_error", "_limit", "_run", "_value")
+    __slots__ = ("_allowance", "_blank", "_cost", "_error", "_limit", "_name", "_run", "_value")
 
-    def __init__(self, run: Run, cost: int, temporaries: int, limit: int, allowance: Allowance) -> None:
+    def __init__(
+        self, name: str, run: Run, cost: int, temporaries: int, limit: int, allowance: Allowance
+    ) -> None:
         """``limit`` is what the value may cost by itself."""
+        self._name = name
         self._run: Run | None = run
         self._cost = cost
         self._blank = [BLANK] * temporaries
@@ -123,11 +126,14 @@ class Lazy:
                 if inner[COST] < 0:
                     raise Stop
             except EvaluationError as error:
-                self._error = error
+                self._error = self._failed(error)
             except Stop:
-                self._error = CostLimitExceeded()
+                self._error = self._failed(CostLimitExceeded())
             self._allowance.left -= limit - inner[COST]
             frame[VARIABLES] += limit - inner[COST] + inner[VARIABLES]
         if self._error is not None:
             raise self._error
         return self._value
+
+    def _failed(self, error: EvaluationError) -> EvaluationError:
+        return EvaluationError(f'composited variable "{self._name}" fails to evaluate: {error}')

@@ -102,6 +102,8 @@ class Compiled(NamedTuple):
     program: Program | None = None
     error: str = ""
     type: Type = DYN
+    name: str = ""
+    """The name of a variable."""
 
 
 class Composition:
@@ -116,7 +118,7 @@ class Composition:
 
     def declare(self, name: str, source: str, base: Environment) -> Compiled:
         """Compiles a variable, which may refer to those before it. One with an error is of any type."""
-        compiled = self.compile(source, base, None)
+        compiled = self.compile(source, base, None)._replace(name=name)
         self._places[name] = 2 + len(VARIABLES) + len(self.variables)
         self._fields[name] = _plain(compiled.type)
         self.variables.append(compiled)

@@ -115,9 +115,9 @@ def compile_program(
     return Program(code, tuple(variables), scope.highest - width)
 
 
-def lazy(program: Program, allowance: Allowance) -> Lazy:
-    """A value that is computed when it is first used, as the variables of a policy are, within what all of them may cost."""
-    return Lazy(program._run, program._cost, len(program._blank), PER_CALL_LIMIT, allowance)
+def lazy(name: str, program: Program, allowance: Allowance) -> Lazy:
+    """A named value that is computed when it is first used, as the variables of a policy are, within what all of them may cost."""
+    return Lazy(name, program._run, program._cost, len(program._blank), PER_CALL_LIMIT, allowance)
 
 
 __all__ = ["PER_CALL_LIMIT", "Allowance", "Program", "Result", "compile_program", "lazy"]

@@ -201,7 +201,9 @@ class _Broken:
 
 
 def _variable(compiled: Compiled, allowance: Allowance) -> Any:
-    return lazy(compiled.program, allowance) if compiled.program is not None else _Broken(compiled.error)
+    if compiled.program is None:
+        return _Broken(f'composited variable "{compiled.name}" fails to compile: {compiled.error}')
+    return lazy(compiled.name, compiled.program, allowance)
 
 
 # -- match conditions -------------------------------------------------------------------------

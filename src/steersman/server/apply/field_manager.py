@@ -79,6 +79,28 @@ class FieldManager(msgspec.Struct, frozen=True, eq=False):
                 base = computed(managed)
         return DeferredManagedFields(base, PendingWrite(self, old, new, manager, now)) if base else ()
 
+    def scaled(
+        self, old: Any, new: Any, manager: str, now: datetime, *, replicas: int, path: str
+    ) -> StoredManagedFields:
+        """The managed fields after a write of the scale, which sets the ``replicas`` at a path.
+
+        Upstream tracks the replicas as a field of the Scale: without a manager before, they get none; and a Scale
+        leaves out a zero, so that nothing of it is managed.
+        """
+        base: StoredManagedFields = old.metadata.managedFields
+        managed, scale_fields = managed_of(base), field_set.of(path)
+        if not any(field_set.intersection(owned.fields, scale_fields) for owned in managed.values()):
+            return base
+        if replicas:
+            return self.updated(old, new, manager, now)
+        if replace(new, metadata=old.metadata) == old:
+            return base
+        left = {
+            owner: owned._replace(fields=field_set.difference(owned.fields, scale_fields))
+            for owner, owned in managed.items()
+        }
+        return computed({owner: owned for owner, owned in left.items() if owned.fields})
+
     def applied(
         self, old: Any, patch: Document, manager: str, now: datetime, *, force: bool
     ) -> tuple[Document | None, StoredManagedFields]:

@@ -3,7 +3,7 @@
 A body is a document, raw JSON, a view of `steersman.api.kinds` (whose parts may be raw or full structs), or
 the full struct itself. Parts that are full structs already are shared, never copied.
 
-Like upstream this keeps `Time` in whole seconds and in UTC, and treats null as absent.
+Like upstream this keeps `Time` in whole seconds and in UTC, and decodes null as Go does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from operator import is_
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import msgspec
 
@@ -87,8 +87,8 @@ def _convert_document(type_: type[Any], body: Mapping[str, Any]) -> Any:
     try:
         return msgspec.convert(body, type_)
     except msgspec.ValidationError:
-        # Null means absent everywhere in the API. Few documents have any, so they are removed on failure only.
-        return msgspec.convert(without_nulls(body), type_)
+        # Few documents have nulls, so they are replaced on failure only.
+        return msgspec.convert(_zero_nulls(type_, body), type_)
 
 
 def _decode_json(type_: type[Any], raw: bytes) -> Any:
@@ -101,12 +101,51 @@ def _decode_json(type_: type[Any], raw: bytes) -> Any:
         return _convert_document(type_, msgspec.json.decode(raw))
 
 
-def without_nulls(value: Any) -> Any:
-    """A document without nulls, except those that are items of lists."""
+def _zero_nulls(struct: type[Struct], document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document as Go decodes it: a null field is absent, a null item of a list or map is the zero of its type."""
+    fields = fields_of(struct)
+    return {
+        name: _zero_nulls_of(fields[name], value) if name in fields else value
+        for name, value in document.items()
+        if value is not None
+    }
+
+
+def _zero_nulls_of(field: Field, value: Any) -> Any:
+    struct = field.struct
+    if field.shape == "value" or (struct is None and field.shape == "object"):
+        return _without_nulls(value)
+    if field.shape == "object":
+        return _zero_nulls(struct, value) if struct is not None and isinstance(value, Mapping) else value
+
+    def item(given: Any) -> Any:
+        if given is None:
+            inner = get_args(field.type)[0 if field.shape == "list" else 1]
+            return {} if struct is not None else _zero(inner)
+        return _zero_nulls(struct, given) if struct is not None and isinstance(given, Mapping) else given
+
+    if field.shape == "list" and isinstance(value, (list, tuple)):
+        return list(map(item, value))
+    if field.shape == "map" and isinstance(value, Mapping):
+        return {key: item(given) for key, given in value.items()}
+    return value
+
+
+def _zero(type_: Any) -> Any:
+    """Go's zero of a scalar type; None where there is none."""
+    types = frozenset(get_args(type_)) or frozenset({type_})
+    if len(types) > 1:
+        # A quantity is a text or a number.
+        return 0 if types == {int, str, float} else None
+    return type_() if type_ in (str, int, float, bool) else None
+
+
+def _without_nulls(value: Any) -> Any:
+    """Open JSON without nulls, except those that are items of lists."""
     if isinstance(value, Mapping):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
-        return [without_nulls(item) for item in value]
+        return [_without_nulls(item) for item in value]
     return value
 
 

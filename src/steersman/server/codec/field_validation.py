@@ -50,6 +50,11 @@ def unknown_fields(document: Any, schema: TypedSchema) -> tuple[str, ...]:
     return tuple(errors[:MAX_ERRORS])
 
 
+def unknown_field_errors(paths: Sequence[str]) -> tuple[str, ...]:
+    """The strict errors for the paths of unknown fields."""
+    return tuple(f'unknown field "{path}"' for path in paths[:MAX_ERRORS])
+
+
 def _append_unknown_fields(value: Any, schema: TypedSchema, path: str, errors: list[str]) -> int:
     """Appends an error for each unknown field; returns the number of keys in the document."""
     count = 0

@@ -23,6 +23,7 @@ _INT64_FIELDS = frozenset(
         "activeDeadlineSeconds",
         "capacity",
         "deletionGracePeriodSeconds",
+        "expirationSeconds",
         "fsGroup",
         "generation",
         "gid",

@@ -12,6 +12,7 @@ from steersman.api.kinds import EMPTY
 from steersman.api.patch.values import json_equal
 from steersman.api.scheme import encode_hook
 from steersman.server.codec.convert import CODECS, Codec, to_builtins, to_struct
+from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.crd.pruning import OBJECT_FIELDS
 
 T = TypeVar("T")
@@ -80,11 +81,21 @@ def read(body: object) -> CustomResource:
         body = to_builtins(body)
     if not isinstance(body, Mapping):
         raise ValueError(f"Expected `object`, got `{type(body).__name__}`")
-    meta = body.get("metadata")
     return CustomResource(
-        metadata=to_struct(meta_v1.ObjectMeta, {} if meta is None else meta),
+        metadata=read_metadata(body.get("metadata")),
         content={name: value for name, value in body.items() if name not in OBJECT_FIELDS},
     )
+
+
+def read_metadata(given: Any) -> meta_v1.ObjectMeta:
+    """Decodes the metadata of an object, or of one embedded in it. Raises `ValueError` with Go's message."""
+    try:
+        made: meta_v1.ObjectMeta = to_struct(meta_v1.ObjectMeta, {} if given is None else given)
+    except ValueError as error:
+        # Upstream decodes a map that it encoded before, with its fields in order.
+        fields = dict(sorted(given.items())) if isinstance(given, Mapping) else given
+        raise ValueError(go_decode_error(meta_v1.ObjectMeta, fields) or str(error)) from None
+    return made
 
 
 def copy_content(content: Mapping[str, Any]) -> dict[str, Any]:

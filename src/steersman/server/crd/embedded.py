@@ -10,7 +10,8 @@ from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.generated.merge import fields_of
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import Struct
-from steersman.server.codec.convert import to_builtins, to_struct
+from steersman.server.codec.convert import to_builtins
+from steersman.server.crd.custom import read_metadata
 from steersman.server.crd.structural_schema import Walk, compile_walk
 from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata
@@ -78,7 +79,7 @@ def _coerce(schema: JSONSchemaProps, value: Any, path: str, errors: FieldErrors)
             errors.invalid(_child(path, name), value[name], "must be a string")
     if "metadata" in value:
         try:
-            value["metadata"] = to_builtins(to_struct(ObjectMeta, value["metadata"] or {}))
+            value["metadata"] = to_builtins(read_metadata(value["metadata"]))
         except ValueError as error:
             errors.invalid(_child(path, "metadata"), value["metadata"], str(error))
 
@@ -110,7 +111,7 @@ def _kind_errors(kind: str) -> tuple[str, ...]:
 
 def _check_metadata(given: Any, path: str, errors: FieldErrors) -> None:
     try:
-        meta = to_struct(ObjectMeta, given)
+        meta = read_metadata(given)
     except ValueError as error:
         errors.invalid(_child(path, "metadata"), given, str(error))
         return

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.http.target import first
 from steersman.server import status_errors
-from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.options import APPLY_YAML, validate_patch_options
-from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec.convert import CODECS
 from steersman.server.http import query_options, request_body
 from steersman.server.http.context import Context
@@ -163,19 +161,16 @@ def _patch(ctx: Context, resource: Resource, raw: bytes) -> Response:
     options = query_options.write_options(ctx.query, "PatchOptions")
     validate_patch_options(patch_type, options.field_manager, options.force)
     is_apply, is_scale = patch_type == APPLY_YAML, info.subresource == "scale"
-    refused_text = None
-    if not is_apply:
-        # A missing object is refused before the patch is read.
-        old = ctx.server.get(resource, _scope(ctx, resource), info.name)
-        if not is_scale:
-            refused_text = lambda change: patching.patched_text(resource, old, change, patch_type)  # noqa: E731
+    # A missing object is refused before the patch is read.
+    old = None if is_apply else ctx.server.get(resource, _scope(ctx, resource), info.name)
     body = request_body.decode_patch(
         raw,
-        typed_schema_of(Scale) if is_scale else field_manager_for(resource).resource_schema.schema,
         ctx.field_checks(options.field_validation),
+        patching.unknown_scale_fields
+        if is_scale
+        else partial(patching.unknown_fields, resource, old, content_type=patch_type),
         is_apply=is_apply,
         is_list=patch_type == patching.JSON,
-        refused_text=refused_text,
     )
     return _written(ctx, _write_request(ctx, resource, options, patch_type), body)
 

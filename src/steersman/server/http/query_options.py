@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,13 +16,17 @@ from steersman.server.apply.options import validate_field_manager
 from steersman.server.codec import protobuf
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.codec.json_yaml import decode_json
-from steersman.server.registry.graceful_deletion import DeletionOptions
+from steersman.server.registry.graceful_deletion import (
+    DeletionOptions,
+    deletion_options,
+    dry_run_errors,
+    validate_deletion_options,
+)
 from steersman.server.rest.request import ListOptions
 from steersman.server.status_errors import FieldError
 
 _META = "meta.k8s.io"
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
-_POLICIES = ("Foreground", "Background", "Orphan")
 
 
 class WriteOptions(NamedTuple):
@@ -134,7 +137,7 @@ def write_options(query: Query, kind: str) -> WriteOptions:
         field_validation=first(query, "fieldValidation"),
         force=flag(query, "force") if "force" in query else None,
     )
-    wrong = _dry_run_problems(dry_run)
+    wrong = dry_run_errors(dry_run)
     if kind != "PatchOptions":
         # The manager of a patch is checked together with the patch type.
         wrong += validate_field_manager(options.field_manager)
@@ -147,37 +150,11 @@ def write_options(query: Query, kind: str) -> WriteOptions:
     return options
 
 
-def _dry_run_problems(values: Sequence[str]) -> list[FieldError]:
-    return (
-        [status_errors.field_not_supported("dryRun", list(values), ("All",))]
-        if any(v != "All" for v in values)
-        else []
-    )
-
-
 def delete_options(query: Query, body: bytes) -> DeleteParameters:
     """The options of a deletion: those in the body, or else those in the query. Raises `BadRequest` or `Invalid`."""
     given = _from_body(body) if body else _from_query(query)
-    wrong: list[FieldError] = []
-    policy = given.propagationPolicy
-    if policy is not None and given.orphanDependents is not None:
-        why = "orphanDependents and deletionPropagation cannot be both set"
-        wrong.append(status_errors.field_invalid("propagationPolicy", policy, why))
-    if policy is not None and policy not in _POLICIES:
-        wrong.append(status_errors.field_not_supported("propagationPolicy", policy, (*_POLICIES, "nil")))
-    wrong += _dry_run_problems(given.dryRun)
-    if wrong:
-        raise status_errors.invalid(_META, "DeleteOptions", "", wrong)
-    if policy is None and given.orphanDependents is not None:
-        policy = "Orphan" if given.orphanDependents else "Background"
-    preconditions = given.preconditions
-    options = DeletionOptions(
-        uid=(preconditions.uid if preconditions is not None else None) or "",
-        resource_version=(preconditions.resourceVersion if preconditions is not None else None) or "",
-        propagation=policy,
-        grace_period=given.gracePeriodSeconds,
-    )
-    return DeleteParameters(options, bool(given.dryRun), given.orphanDependents is False)
+    validate_deletion_options(given)
+    return DeleteParameters(deletion_options(given), bool(given.dryRun), given.orphanDependents is False)
 
 
 def _from_body(body: bytes) -> meta_v1.DeleteOptions:

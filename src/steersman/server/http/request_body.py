@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -21,9 +21,7 @@ from steersman.api.go_yaml import MalformedDocument
 from steersman.api.kinds import Struct
 from steersman.http.request import HttpRequest
 from steersman.server import status_errors
-from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.options import APPLY_YAML
-from steersman.server.apply.schema import TypedSchema
 from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec import field_validation, protobuf
 from steersman.server.codec.convert import CODECS, micro_time_paths, to_struct
@@ -64,6 +62,9 @@ def media_type(header: str) -> str:
 
 # -- objects ----------------------------------------------------------------------------------
 
+FindUnknown: TypeAlias = Callable[[Mapping[str, Any]], tuple[str, ...]]
+"""Finds the paths of unknown fields in a document."""
+
 
 class FieldChecks(NamedTuple):
     """The fieldValidation directive of a request, and the list that its warnings are added to."""
@@ -83,9 +84,15 @@ def decode_object(
     resource: Resource, raw: bytes, content_type: str, checks: FieldChecks = FieldChecks()
 ) -> Any:
     """A body as an object of a resource. Raises `BadRequest`, `Invalid` or `UnsupportedMediaType`."""
-    schema = field_manager_for(resource).resource_schema.schema if resource.type in CODECS else None
     return decode(
-        resource.type, resource.group, resource.version, resource.kind, raw, content_type, checks, schema
+        resource.type,
+        resource.group,
+        resource.version,
+        resource.kind,
+        raw,
+        content_type,
+        checks,
+        resource.strategy.unknown_fields,
     )
 
 
@@ -97,11 +104,11 @@ def decode(
     raw: bytes,
     content_type: str,
     checks: FieldChecks = FieldChecks(),
-    schema: TypedSchema | None = None,
+    find_unknown: FindUnknown | None = None,
 ) -> Any:
     """A body as a struct of a type. Its apiVersion and kind must be those given.
 
-    ``schema`` has the fields of custom resources, whose type does not declare them.
+    ``find_unknown`` finds unknown fields of custom resources, whose type does not declare any.
     """
     form = media_type(content_type)
     # There are no messages for custom resources.
@@ -114,8 +121,7 @@ def decode(
     key = (type_, version, form, is_checked, raw)
     known = _bodies.get(key)
     if known is None:
-        schema = typed_schema_of(type_) if schema is None else schema
-        known = _read(type_, group, version, kind, raw, form, schema if is_checked else None)
+        known = _read(type_, group, version, kind, raw, form, is_checked, find_unknown)
         # The schema of custom resources can change.
         if len(raw) <= _LARGEST_CACHED and type_ not in CODECS:
             _bodies.put(key, known)
@@ -125,9 +131,16 @@ def decode(
 
 
 def _read(
-    type_: type[Any], group: str, version: str, kind: str, raw: bytes, form: str, schema: TypedSchema | None
+    type_: type[Any],
+    group: str,
+    version: str,
+    kind: str,
+    raw: bytes,
+    form: str,
+    is_checked: bool,
+    find_unknown: FindUnknown | None,
 ) -> tuple[Any, tuple[str, ...]]:
-    """The struct, and the unknown and duplicate fields of the document."""
+    """The struct, and the unknown and duplicate fields of the document if it ``is_checked``."""
     doubled: tuple[str, ...] = ()
     try:
         if form == JSON:
@@ -159,14 +172,17 @@ def _read(
         raise field_validation.undecodable_body(kind, version, fault)
     if type_ is Pod and form == JSON:
         made = _interned(made, raw)
-    if schema is None:
+    if not is_checked:
         return made, ()
+    found = field_validation.yaml_strict_errors(doubled)
+    if find_unknown is not None:
+        # Duplicate fields come first: upstream finds them while it decodes, and unknown ones afterwards.
+        found += field_validation.strict_errors(raw, document) if form == JSON else ()
+        return made, found + field_validation.unknown_field_errors(find_unknown(document))
+    schema = typed_schema_of(type_)
     if form == JSON:
         return made, field_validation.strict_errors(raw, document, schema)
-    return made, (
-        *field_validation.yaml_strict_errors(doubled),
-        *field_validation.unknown_fields(document, schema),
-    )
+    return made, found + field_validation.unknown_fields(document, schema)
 
 
 _LARGE_NUMBER = re.compile(rb"[:\[,\s]-?[0-9]{10}")
@@ -199,7 +215,7 @@ def _check_kind(
         text = raw.decode("utf-8", "replace")
         raise field_validation.unrecognized_body(kind, raw, f"Object '{missing}' is missing in '{text}'")
     api_version, given_kind = api_version or expected, given_kind or kind
-    if (api_version, given_kind) == (expected, kind):
+    if given_kind == kind and (api_version == expected or (api_version, kind) in _OTHER_VERSIONS):
         return
     if type_ in CODECS:
         # Upstream decodes any kind as a custom resource, and then finds the object invalid.
@@ -215,6 +231,10 @@ def _check_kind(
     raise status_errors.bad_request(
         f'{given_kind} in version "{given_version}" cannot be handled as a {kind}: {why}'
     )
+
+
+_OTHER_VERSIONS = frozenset({("policy/v1beta1", "Eviction")})
+"""Versions of bodies that are accepted although nothing is served in them."""
 
 
 def _other_version(api_version: object, expected: str) -> ApiError:
@@ -269,20 +289,19 @@ def _interned(pod: Pod, raw: bytes) -> Pod:
 
 # -- patches ----------------------------------------------------------------------------------
 
+FindPatchedUnknown: TypeAlias = Callable[[Any], tuple[tuple[str, ...], Callable[[], str]]]
+"""Finds the strict errors of an object with a patch applied, and prints that object."""
+
 
 def decode_patch(
     raw: bytes,
-    schema: TypedSchema,
     checks: FieldChecks,
+    find_unknown: FindPatchedUnknown,
     *,
     is_apply: bool = False,
     is_list: bool = False,
-    refused_text: Callable[[Any], str] | None = None,
 ) -> Any:
-    """The body of a patch as plain data: YAML for an apply, a list for a JSON patch.
-
-    ``refused_text`` prints the patched object for a refusal. Raises `BadRequest` and `Invalid`.
-    """
+    """The body of a patch as plain data: YAML for an apply, a list for a JSON patch. Raises `BadRequest` and `Invalid`."""
     try:
         if is_apply:
             document, doubled = decode_yaml(raw)
@@ -308,15 +327,14 @@ def decode_patch(
         )
     if checks.directive != "Ignore":
         if isinstance(document, list):
-            found = field_validation.json_patch_strict_errors(raw, document)
+            doubled = field_validation.json_patch_strict_errors(raw, document)
         else:
-            found = field_validation.strict_errors(raw, document, schema)
-            # Directives of a strategic merge are no fields.
-            found = tuple(each for each in found if '"$' not in each and ".$" not in each)
-        checks.report(found, lambda found: _refused(document, found, refused_text))
+            doubled = field_validation.strict_errors(raw, document)
+        unknown, text = find_unknown(document)
+        checks.report(
+            doubled + unknown,
+            lambda found: field_validation.invalid_patch(
+                text(), field_validation.strict_decoding_error(found)
+            ),
+        )
     return document
-
-
-def _refused(document: Any, found: Sequence[str], refused_text: Callable[[Any], str] | None) -> ApiError:
-    text = msgspec.json.encode(document).decode() if refused_text is None else refused_text(document)
-    return field_validation.invalid_patch(text, field_validation.strict_decoding_error(found))

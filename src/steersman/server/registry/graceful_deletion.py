@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.generated.meta_v1 import DeleteOptions, NestedDeleteOptions, ObjectMeta
+from steersman.server import status_errors
 from steersman.server.registry.object_meta import FOREGROUND, ORPHAN
 from steersman.server.registry.strategy import Strategy
+from steersman.server.status_errors import FieldError
 
 
 class DeletionOptions(NamedTuple):
@@ -20,6 +23,46 @@ class DeletionOptions(NamedTuple):
     propagation: str | None = None
     grace_period: int | None = None
     """In seconds."""
+
+
+_POLICIES = ("Foreground", "Background", "Orphan")
+
+
+def validate_deletion_options(given: DeleteOptions | NestedDeleteOptions) -> None:
+    """Raises `Invalid` for the DeleteOptions of a request or an Eviction that are not valid."""
+    wrong: list[FieldError] = []
+    policy = given.propagationPolicy
+    if policy is not None and given.orphanDependents is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        wrong.append(status_errors.field_invalid("propagationPolicy", policy, why))
+    if policy is not None and policy not in _POLICIES:
+        wrong.append(status_errors.field_not_supported("propagationPolicy", policy, (*_POLICIES, "nil")))
+    wrong += dry_run_errors(given.dryRun)
+    if wrong:
+        raise status_errors.invalid("meta.k8s.io", "DeleteOptions", "", wrong)
+
+
+def deletion_options(given: DeleteOptions | NestedDeleteOptions) -> DeletionOptions:
+    """The options of a deletion from valid DeleteOptions."""
+    policy = given.propagationPolicy
+    if policy is None and given.orphanDependents is not None:
+        policy = "Orphan" if given.orphanDependents else "Background"
+    preconditions = given.preconditions
+    return DeletionOptions(
+        uid=(preconditions.uid if preconditions is not None else None) or "",
+        resource_version=(preconditions.resourceVersion if preconditions is not None else None) or "",
+        propagation=policy,
+        grace_period=given.gracePeriodSeconds,
+    )
+
+
+def dry_run_errors(values: Sequence[str]) -> list[FieldError]:
+    """The errors of a ``dryRun`` option."""
+    return (
+        [status_errors.field_not_supported("dryRun", list(values), ("All",))]
+        if any(value != "All" for value in values)
+        else []
+    )
 
 
 class DeletionPlan(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from random import Random
 
@@ -55,6 +56,21 @@ def meta_for_update(meta: ObjectMeta, old: ObjectMeta, *, namespace: str) -> Obj
         managedFields=old.managedFields,
         ownerReferences=deduplicate(meta.ownerReferences),
     )
+
+
+def duplicate_warnings(references: tuple[OwnerReference, ...], *, patched: bool) -> list[str]:
+    """The warning for owner references that are dropped because they are there twice, by a patch or in a body."""
+    unique = deduplicate(references)
+    if len(unique) == len(references):
+        return []
+    counts = Counter(reference.uid for reference in references)
+    counts.subtract(reference.uid for reference in unique)
+    uids = ", ".join(uid for uid, count in counts.items() if count)
+    when = " after mutating admission happens" if patched else ""
+    return [
+        f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and "
+        f"may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+    ]
 
 
 def deduplicate(references: tuple[OwnerReference, ...]) -> tuple[OwnerReference, ...]:

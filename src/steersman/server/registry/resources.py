@@ -401,8 +401,9 @@ _SELECTABLE_FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
                 "status.nominatedNodeName",
             )
         },
+        # Upstream accepts it, and has no value for it.
+        "status.podIPs": lambda pod: "",
     },
-    "replicasets.apps": {"status.replicas": _field_reader("status.replicas")},
     "replicationcontrollers": {"status.replicas": _field_reader("status.replicas")},
     "secrets": {"type": _field_reader("type")},
     "services": {"spec.clusterIP": _field_reader("spec.clusterIP"), "spec.type": _field_reader("spec.type")},

@@ -53,6 +53,9 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
     authorize_grant(server, request, obj)
     given = obj.metadata
     name, key = _name(server, resource, namespace, given.name, given.generateName)
+    server.request_warnings += object_meta.duplicate_warnings(
+        given.ownerReferences, patched=request.verb == "patch"
+    )
     meta = object_meta.meta_for_create(
         given,
         name=name,

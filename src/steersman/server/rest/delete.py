@@ -20,12 +20,16 @@ from steersman.server.rest.request import Request, Result
 from steersman.server.rest.selection import select_requested
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
+from steersman.server.validation.cluster import SYSTEM_PRIORITY_CLASSES
 
 
 def delete(server: Server, request: Request) -> Result:
     """Deletes an object, or marks it for deletion where finalizers or a grace period must be waited for."""
     resource, namespace, name, options = request.resource, request.namespace, request.name, request.deletion
     namespace_lifecycle.deleting(resource, name)
+    if resource.id == "priorityclasses.scheduling.k8s.io" and name in SYSTEM_PRIORITY_CLASSES:
+        why = "this is a system priority class and cannot be deleted"
+        raise status_errors.forbidden(resource.group, resource.plural, name, why)
     obj = server.get(resource, namespace, name)
     check_preconditions(resource, obj, options)
     admit_deletion(server, request, obj)

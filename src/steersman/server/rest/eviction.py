@@ -14,11 +14,15 @@ from steersman.api.generated.meta_v1 import Condition
 from steersman.api.generated.policy_v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetStatus
 from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
-from steersman.server.registry.graceful_deletion import DeletionOptions
+from steersman.server.registry.graceful_deletion import (
+    DeletionOptions,
+    deletion_options,
+    validate_deletion_options,
+)
 from steersman.server.registry.pod import set_condition
 from steersman.server.rest.create import admit_body
 from steersman.server.rest.delete import check_preconditions, delete_admitted
-from steersman.server.rest.request import Request
+from steersman.server.rest.request import Request, check_identity
 from steersman.server.server import Server
 from steersman.server.storage.watch import Selection
 
@@ -28,9 +32,11 @@ _MOST_DISRUPTED = 2000
 def evict(server: Server, request: Request, eviction: Eviction) -> Mapping[str, Any]:
     """Deletes a pod if its disruption budget allows it; returns a Status."""
     namespace, name = request.namespace, request.name
-    if eviction.metadata.name and eviction.metadata.name != name:
+    if eviction.metadata.name != name:
         raise status_errors.bad_request("name in URL does not match name in Eviction object")
-    pods, options = request.resource, _deletion(eviction)
+    check_identity(request, eviction.metadata.namespace, name)
+    given, pods = eviction.deleteOptions, request.resource
+    options = DeletionOptions() if given is None else deletion_options(given)
     try:
         pod: Pod = server.get(pods, namespace, name)
     except NotFound:
@@ -41,6 +47,8 @@ def evict(server: Server, request: Request, eviction: Eviction) -> Mapping[str, 
     admit_body(server, request, pods, name, eviction)
     if pod.status.phase not in ("Succeeded", "Failed", "Pending") and pod.metadata.deletionTimestamp is None:
         _spend_disruption(server, pod)
+    if given is not None:
+        validate_deletion_options(given)
     target = PodCondition(
         type="DisruptionTarget",
         status="True",
@@ -65,19 +73,6 @@ def evict(server: Server, request: Request, eviction: Eviction) -> Mapping[str, 
 def is_dry_run(eviction: Eviction) -> bool:
     """Whether the options within an Eviction make it a dry run."""
     return eviction.deleteOptions is not None and bool(eviction.deleteOptions.dryRun)
-
-
-def _deletion(eviction: Eviction) -> DeletionOptions:
-    given = eviction.deleteOptions
-    if given is None:
-        return DeletionOptions()
-    preconditions = given.preconditions
-    return DeletionOptions(
-        uid=(preconditions.uid if preconditions is not None else None) or "",
-        resource_version=(preconditions.resourceVersion if preconditions is not None else None) or "",
-        propagation=given.propagationPolicy,
-        grace_period=given.gracePeriodSeconds,
-    )
 
 
 def _spend_disruption(server: Server, pod: Pod) -> None:

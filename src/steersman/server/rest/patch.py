@@ -5,19 +5,22 @@ Only the top-level fields that a patch touches are converted to plain data and b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, Invalid, ServerError, TooLarge
+from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.merge import fields_of
 from steersman.api.kinds import Struct
 from steersman.api.patch import PatchError, TooManyOperations, json, merge, schema_of, strategic
 from steersman.api.patch.values import format_as_go
 from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML
+from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec import field_validation
 from steersman.server.codec.convert import CODECS, micro_time_paths, to_builtins, to_document, to_struct
 from steersman.server.codec.go_decode_errors import go_decode_error
@@ -44,7 +47,7 @@ def patch(server: Server, request: Request, body: Any) -> Result:
     resource, patch_type = request.resource, request.patch_type
 
     def make(old: Any) -> Any:
-        new = patched(resource, old, body, patch_type)
+        new = patched(resource, old, body, patch_type, subresource=request.subresource)
         check_identity(request, new.metadata.namespace, new.metadata.name)
         return new
 
@@ -75,23 +78,22 @@ def patched_struct(
     obj: S, body: object, content_type: str, api_version: str = "autoscaling/v1", kind: str = "Scale"
 ) -> S:
     """A struct with a patch applied. ``api_version`` and ``kind`` are for error messages."""
-    made = patched_document(type(obj), to_builtins(obj), _without_type(body), content_type)
+    whole = {"apiVersion": api_version, "kind": kind, **to_builtins(obj)}
+    made = patched_document(type(obj), whole, _without_type(body), content_type)
     if not isinstance(made, dict):
         raise status_errors.bad_request("the patch does not leave an object")
     try:
         full: S = to_struct(type(obj), made)
     except ValueError as error:
-        whole = {"apiVersion": api_version, "kind": kind, **made}
-        raise _invalid_result(type(obj), whole, body, content_type, str(error)) from None
+        raise _invalid_result(type(obj), made, body, content_type, str(error)) from None
     return full
 
 
-def patched(resource: Resource, old: Any, body: object, content_type: str) -> Any:
+def patched(resource: Resource, old: Any, body: object, content_type: str, *, subresource: str = "") -> Any:
     """A stored object with a patch applied: a full struct that shares the fields the patch did not touch."""
     type_: type[Struct] = resource.type
     if type_ in CODECS:
-        return _patched_custom(resource, old, body, content_type)
-    _check_kind(resource, old, body, content_type)
+        return _patched_custom(resource, old, body, content_type, subresource)
     fields = fields_of(type_)
     touched = [name for name in _touched(body, content_type, list(fields)) if name in fields]
     # managedFields are computed when first read, which most patches do not need.
@@ -101,9 +103,13 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     parts = {name: value for name, value in parts.items() if value is not None}
     for way in micro_time_paths(type_):
         _pad_micro_time(parts, way)
-    made = patched_document(type_, parts, _without_type(body), content_type)
+    if content_type != STRATEGIC:
+        parts |= {"apiVersion": resource.api_version, "kind": resource.kind}
+    made = patched_document(type_, parts, body, content_type)
     if not isinstance(made, Mapping):
         raise status_errors.bad_request("the patch does not leave an object")
+    if content_type != STRATEGIC:
+        _check_kind(resource, old, made)
     try:
         full = to_struct(type_, {name: value for name, value in made.items() if name in fields})
     except ValueError as error:
@@ -118,22 +124,39 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     return new
 
 
-def _patched_custom(resource: Resource, old: Any, body: object, content_type: str) -> Any:
+def _patched_custom(
+    resource: Resource, old: Any, body: object, content_type: str, subresource: str = ""
+) -> Any:
     """A patched custom resource. Its lists have no merge keys, so strategic merge is refused."""
     if content_type not in (JSON, MERGE):
         raise status_errors.unsupported_media_type(JSON, MERGE, APPLY_YAML)
-    made = patched_document(
-        resource.type,
-        to_document(resource.api_version, resource.kind, old),
-        _without_type(body),
-        content_type,
-    )
+    whole = to_document(resource.api_version, resource.kind, old)
+    made = patched_document(resource.type, whole, body, content_type)
+    if isinstance(made, Mapping):
+        _check_custom_kind(resource, old, made, subresource)
     try:
         return to_struct(resource.type, made)
     except ValueError as error:
-        raise status_errors.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
-        ) from None
+        raise _refused(made, str(error)) from None
+
+
+def _check_custom_kind(resource: Resource, old: Any, made: Mapping[str, Any], subresource: str) -> None:
+    """Refuses a custom resource that lost its type by a patch, or got another; a subresource may have another."""
+    for name, said in (("kind", "Kind"), ("apiVersion", "apiVersion")):
+        if not made.get(name):
+            text = msgspec.json.encode(made).decode()
+            raise _refused(made, f"Object '{said}' is missing in '{text}'")
+    if subresource:
+        return
+    given = str(made["apiVersion"]), str(made["kind"])
+    expected = resource.api_version, resource.kind
+    wrong = [
+        status_errors.field_invalid(name, value, f"must be {wanted}")
+        for name, value, wanted in zip(("apiVersion", "kind"), given, expected, strict=True)
+        if value != wanted
+    ]
+    if wrong:
+        raise status_errors.invalid(given[0].rpartition("/")[0], given[1], old.metadata.name, wrong)
 
 
 def _pad_micro_time(parts: Any, way: tuple[str, ...]) -> None:
@@ -192,15 +215,14 @@ def _mapping(patch: object) -> dict[str, Any]:
     return dict(patch)
 
 
-def _check_kind(resource: Resource, old: Any, body: object, content_type: str) -> None:
-    """Refuses a merge that changes ``apiVersion`` or ``kind``."""
-    if content_type != MERGE or not isinstance(body, Mapping):
-        return
-    version, kind = body.get("apiVersion", resource.api_version), body.get("kind", resource.kind)
+def _check_kind(resource: Resource, old: Any, made: Mapping[str, Any]) -> None:
+    """Refuses an object that got another type by a patch; one without a type keeps its own."""
+    version, kind = made.get("apiVersion") or resource.api_version, made.get("kind") or resource.kind
     if (version, kind) == (resource.api_version, resource.kind):
         return
-    whole = {**to_document(resource.api_version, resource.kind, old), "apiVersion": version, "kind": kind}
-    raise _refused(whole, field_validation.kind_mismatch(resource.group, resource.kind, version, kind))
+    why = field_validation.kind_mismatch(resource.group, resource.kind, str(version), str(kind))
+    if why:
+        raise _refused({**to_document(resource.api_version, resource.kind, old), **made}, why)
 
 
 def _invalid_result(
@@ -216,14 +238,35 @@ def _invalid_result(
     return _refused(whole, why)
 
 
-def patched_text(resource: Resource, old: Any, body: object, content_type: str) -> str:
-    """The result of a patch as its refusal prints it."""
-    if content_type == STRATEGIC:
-        return format_as_go(body)
-    whole = to_document(resource.api_version, resource.kind, old)
-    return msgspec.json.encode(
-        patched_document(resource.type, whole, _without_type(body), content_type)
-    ).decode()
+def unknown_fields(
+    resource: Resource, old: Any, body: object, content_type: str
+) -> tuple[tuple[str, ...], Callable[[], str]]:
+    """The unknown fields of an object with a patch applied, and the text of that object for a refusal."""
+    custom = resource.strategy.unknown_fields
+
+    def find(document: Any) -> tuple[str, ...]:
+        if custom is None:
+            return field_validation.unknown_fields(document, typed_schema_of(resource.type))
+        return field_validation.unknown_field_errors(
+            custom(document) if isinstance(document, Mapping) else ()
+        )
+
+    def text() -> str:
+        return format_as_go(body) if content_type == STRATEGIC else msgspec.json.encode(made()).decode()
+
+    @cache
+    def made() -> Any:
+        whole = to_document(resource.api_version, resource.kind, old)
+        return patched_document(resource.type, whole, body, content_type)
+
+    # Most merge patches have known fields only: the object need not be patched to know that.
+    return find(made()) if content_type == JSON or find(body) else (), text
+
+
+def unknown_scale_fields(body: object) -> tuple[tuple[str, ...], Callable[[], str]]:
+    """The unknown fields of a patch of a scale, and its text for a refusal."""
+    unknown = field_validation.unknown_fields(body, typed_schema_of(Scale)) if isinstance(body, dict) else ()
+    return unknown, lambda: msgspec.json.encode(body).decode()
 
 
 def _refused(whole: Mapping[str, Any], why: str) -> ApiError:

@@ -73,12 +73,19 @@ def select(
     return Selection(namespace, name, _test(labels, fields, _readers(resource, fields)))
 
 
+_NOT_SUPPORTED = {
+    "jobs.batch": 'field label "{}" not supported for Job',
+    "resourceslices.resource.k8s.io": "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
+}
+
+
 def _readers(resource: Resource, fields: FieldSelector) -> dict[str, Callable[[Any], str]]:
     known = {**_METADATA, **resource.strategy.selectable_fields}
     for term in fields.terms:
         if term.field not in known:
             if resource.strategy.selectable_fields:
-                raise status_errors.bad_request(f"field label not supported: {term.field}")
+                said = _NOT_SUPPORTED.get(resource.id, "field label not supported: {}")
+                raise status_errors.bad_request(said.format(term.field))
             raise status_errors.bad_request(
                 f'"{term.field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
             )

@@ -14,10 +14,12 @@ from steersman.api.generated.core_v1 import Binding, Pod, PodCondition
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
+from steersman.server.apply.deferred_owners import StoredManagedFields
+from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.options import APPLY_YAML
 from steersman.server.codec.convert import CODECS
 from steersman.server.registry.pod import set_condition
-from steersman.server.registry.strategy import replace_all
+from steersman.server.registry.strategy import ScaleAccess, replace_all
 from steersman.server.rest.apply import apply
 from steersman.server.rest.authorization import authorize_stream
 from steersman.server.rest.create import admit_body
@@ -87,34 +89,36 @@ def scale_of(obj: Any) -> Scale:
 
 
 def _change_scale(server: Server, request: Request, make: Callable[[Scale], Scale]) -> Scale:
-    access = request.resource.strategy.scale
-    if access is None:
-        obj = change(
-            server,
-            request,
-            lambda old: _scaled(request, old, make(scale_of(old))),
-            prepare=replace_all,
-            view=ObjectView(*_SCALE, read=scale_of, write=partial(_scaled, request)),
-        )
-        return scale_of(obj)
-    obj = change(
-        server,
-        request,
-        lambda old: access.write(old, make(access.read(old) or access.unset(old))),
-        prepare=request.resource.strategy.prepare_for_update,
-        # Upstream loses the field manager here.
-        owners=lambda old, new: old.metadata.managedFields,
-        view=ObjectView(*_SCALE, read=lambda obj: access.read(obj) or access.unset(obj), write=access.write),
+    access = request.resource.strategy.scale or ScaleAccess(
+        scale_of, scale_of, partial(_scaled, request), "spec.replicas"
     )
-    scale = access.read(obj)
-    assert scale is not None
-    return scale
+    prepare = request.resource.strategy.prepare_for_update if request.resource.strategy.scale else replace_all
+
+    def read(obj: Any) -> Scale:
+        return access.read(obj) or access.unset(obj)
+
+    def scaled(old: Any) -> Any:
+        scale = make(read(old))
+        check_identity(request, scale.metadata.namespace, scale.metadata.name)
+        return access.write(old, scale)
+
+    def owners(old: Any, new: Any) -> StoredManagedFields:
+        return field_manager_for(request.resource, "scale").scaled(
+            old,
+            new,
+            request.field_manager,
+            server.now(),
+            replicas=read(new).spec.replicas,
+            path=access.replicas_path.lstrip("."),
+        )
+
+    view = ObjectView(*_SCALE, read=read, write=access.write)
+    return read(change(server, request, scaled, prepare=prepare, owners=owners, view=view))
 
 
 def _scaled(request: Request, old: Any, scale: Scale) -> Any:
     """A built-in workload with the replicas of a scale."""
     resource, name, meta = request.resource, request.name, scale.metadata
-    check_identity(request, meta.namespace, meta.name)
     if scale.spec.replicas < 0:
         negative = "must be greater than or equal to 0"
         wrong = [status_errors.field_invalid("spec.replicas", scale.spec.replicas, negative)]

@@ -120,6 +120,9 @@ def change(
         raise status_errors.conflict(
             resource.group, resource.plural, name, status_errors.OPTIMISTIC_LOCK_ERROR
         )
+    server.request_warnings += object_meta.duplicate_warnings(
+        new.metadata.ownerReferences, patched=request.verb == "patch"
+    )
     meta = object_meta.meta_for_update(new.metadata, was, namespace=namespace)
     new = prepare(replace(new, metadata=meta), old, WriteContext(now, request.user, server.request_warnings))
     if (

@@ -16,7 +16,7 @@ from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 # -- PriorityClasses --------------------------------------------------------------------------
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
-_SYSTEM_CLASSES = {
+SYSTEM_PRIORITY_CLASSES = {
     "system-node-critical": 2 * _HIGHEST_USER_PRIORITY + 1000,
     "system-cluster-critical": 2 * _HIGHEST_USER_PRIORITY,
 }
@@ -38,7 +38,7 @@ def validate_priority_class(errors: FieldErrors, obj: scheduling_v1.PriorityClas
 
 
 def _system_class_error(obj: scheduling_v1.PriorityClass, name: str) -> str:
-    value = _SYSTEM_CLASSES.get(name)
+    value = SYSTEM_PRIORITY_CLASSES.get(name)
     if value is None:
         return f"{name} is not a known system priority class"
     if obj.value != value:

@@ -164,14 +164,16 @@ def _validate_owner_references(errors: FieldErrors, references: tuple[OwnerRefer
     controller = ""
     for reference in references:
         kind, name = reference.kind, reference.name
-        version = reference.apiVersion.rpartition("/")[2]
+        group, _, version = reference.apiVersion.rpartition("/")
+        if "/" in group:
+            version = ""
         if not (version and kind and name and reference.uid):
             if not version:
                 errors.invalid(f"{path}.apiVersion", reference.apiVersion, "version must not be empty")
             for field, value in (("kind", reference.kind), ("name", reference.name), ("uid", reference.uid)):
                 if not value:
                     errors.invalid(f"{path}.{field}", "", "must not be empty")
-        if kind == "Event" and reference.apiVersion == "v1":
+        if kind == "Event" and (group, version) == ("", "v1"):
             errors.invalid(
                 path, _format_owner_reference(reference), "/v1, Kind=Event is disallowed from being an owner"
             )

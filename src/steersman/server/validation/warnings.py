@@ -11,6 +11,7 @@ from steersman.api.generated.base import Quantity as Amount
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.label_syntax import value_errors
 from steersman.api.quantity import Quantity
+from steersman.server.validation.names import dns1123_label
 
 WarningRule: TypeAlias = Callable[[Any, Any], Iterator[str]]
 
@@ -22,6 +23,15 @@ _TEMPLATE_PATHS: Mapping[str, tuple[str, ...]] = {
         ("spec", "template"),
     ),
 }
+_HOSTNAMES: Mapping[str, str] = {
+    "Pod": "this is used in the Pod's hostname",
+    **dict.fromkeys(
+        ("CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController"),
+        "this is used in Pod names and hostnames",
+    ),
+}
+"""The kinds whose names become names of hosts, and how."""
+_NO_HOSTNAME = "which can result in surprising behavior; a DNS label is recommended"
 _STORAGE_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _DEPRECATED_STORAGE_CLASS = f'metadata.annotations[{_STORAGE_CLASS_ANNOTATION}]: deprecated since v1.8; use "storageClassName" attribute instead'
 _INGRESS_CLASS = "kubernetes.io/ingress.class"
@@ -32,9 +42,11 @@ _MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
 def warnings_for(kind: str, obj: Any, old: Any) -> tuple[str, ...]:
     """The warnings about a written object of a built-in kind; ``old`` is None on create."""
     warnings: list[str] = []
+    if old is None and kind in _HOSTNAMES and (wrong := dns1123_label(obj.metadata.name)):
+        warnings.append(f"metadata.name: {_HOSTNAMES[kind]}, {_NO_HOSTNAME}: [{' '.join(wrong)}]")
     if kind == "Pod":
         # Updates of pods come from controllers and kubelets, which do not show warnings.
-        return tuple(pod_warnings(obj.spec, obj.metadata)) if old is None else ()
+        return (*warnings, *pod_warnings(obj.spec, obj.metadata)) if old is None else ()
     template_path = _TEMPLATE_PATHS.get(kind)
     if template_path is not None and (old is None or old.metadata.generation != obj.metadata.generation):
         template = obj

@@ -381,7 +381,7 @@ def test_scales_evictions_and_bindings_are_shown_as_what_they_are(hooks: Hooks) 
     pods, api = hooks.cluster.kind("pods"), hooks.cluster.client
     target = {"target": {"kind": "Node", "name": "n"}}
     hooks.cluster.run(api.subresource(pods, "default", "p", "binding", target))
-    hooks.cluster.run(api.subresource(pods, "default", "p", "eviction", {}))
+    hooks.cluster.run(api.subresource(pods, "default", "p", "eviction", {"metadata": {"name": "p"}}))
     kinds = [
         (request["kind"]["kind"], request["subResource"], request["operation"])
         for request in (review["request"] for _, review in hooks.asked)

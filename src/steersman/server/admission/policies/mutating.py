@@ -34,6 +34,7 @@ from steersman.api.generated.admissionregistration_v1 import (
 from steersman.api.go_quote import quote
 from steersman.api.patch import PatchError, PatchTestFailed, TooManyOperations
 from steersman.api.patch import json as json_patch
+from steersman.server import status_errors
 from steersman.server.admission.expressions import (
     PLAIN,
     ConditionsFailed,
@@ -47,7 +48,10 @@ from steersman.server.admission.plugin import Listers, forbidden_error
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.merge import merge
 from steersman.server.apply.schema import List, Map, SchemaError, TypedSchema, deduce
+from steersman.server.apply.structs import typed_schema_of
 from steersman.server.apply.validate import validate
+from steersman.server.codec import field_validation
+from steersman.server.codec.convert import CODECS
 from steersman.server.evaluation import evaluated, evaluation_key
 from steersman.server.registry.resources import Resource
 from steersman.server.server import AdmissionAttributes
@@ -213,6 +217,7 @@ def _mutated(
             return request.obj
         except PatchError as error:
             raise MutationFailed(f"JSON Patch: {error}") from None
+        _check_fields(changed, form.type)
     else:
         _check_type_names(value)
         if request.operation == "CONNECT":
@@ -227,6 +232,15 @@ def _mutated(
 
 
 # -- patches ----------------------------------------------------------------------------------
+
+
+def _check_fields(document: Any, type_: type[Any]) -> None:
+    """Refuses a patched object with fields that its type does not have, whatever the failurePolicy."""
+    if type_ in CODECS:
+        return
+    unknown = field_validation.unknown_fields(document, typed_schema_of(type_))
+    if unknown:
+        raise status_errors.internal(field_validation.strict_decoding_error(unknown))
 
 
 def _operation(value: Mapping[str, Any]) -> dict[str, Any]:
