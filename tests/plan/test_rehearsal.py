@@ -234,6 +234,9 @@ def test_a_namespace_is_emptied_and_deleted() -> None:
 
     report = plan(copy_of(prepare), Delete("ns", "old"))
     assert report.converged, report.not_converged
+    for page in (text(report), markdown(report)):
+        assert "sees Namespace old" not in page
+        assert "terminate Namespace old" in page.replace("terminates", "terminate")
     assert {each.object.kind for each in report.timeline if each.verb == "delete"} >= {
         "Namespace",
         "Deployment",
@@ -411,6 +414,16 @@ def test_a_field_that_the_change_leaves_out_is_removed_as_kubectl_does() -> None
     mine = next(each for each in report.timeline if each.actor == "you")
     assert "spec.minReadySeconds removed" in mine.fields or "spec.minReadySeconds: 5 -> 0" in mine.fields
     assert any("env" in field for field in mine.fields)
+
+
+def test_the_same_manifest_again_changes_nothing() -> None:
+    """kubectl records `annotations: {}` for a manifest without annotations; those of others stay."""
+    before = deployment()
+    recorded = {**before, "metadata": {"annotations": {}, **before["metadata"]}}
+    before["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(recorded), "example.com/owner": "shop"}
+    report = plan(copy_of(lambda cluster: cluster.create(before)), Apply(deployment()))
+    assert [each.fields for each in report.timeline if each.actor == "you" and each.fields] == []
+    assert "What the change causes" not in text(report)
 
 
 def test_an_invalid_change_is_refused_by_validation() -> None:
