@@ -139,6 +139,7 @@ def test_a_drain_waits_for_a_disruption_budget() -> None:
     assert refused
     assert refused[0].count > 10
     assert not refused[0].resolved
+    assert "The disruption budget web needs 4 healthy pods and has 4 currently" in refused[0].message
     assert any(
         each.object.kind == "Node" and "spec.unschedulable = true" in each.fields for each in report.timeline
     )
@@ -333,6 +334,16 @@ def test_a_failed_node_loses_its_pods_after_their_tolerations() -> None:
     assert 330 <= evicted.at <= 370
     created = [each for each in report.timeline if each.object.kind == "Pod" and each.verb == "create"]
     assert len(created) == 1
+
+
+def test_an_object_that_is_written_twice_at_once_is_told_as_one() -> None:
+    """The taints of a drained node that fails begin alike: those that are new are told."""
+    report = plan(copy_of(web), Drain("node-1"), Fail("node-1"))
+    page = text(report)
+    assert "(node-1, node-1)" not in page
+    for effect in ("NoSchedule", "NoExecute"):
+        assert f'spec.taints with {{"effect":"{effect}","key":"node.kubernetes.io/unreachab' in page
+    assert "+0 µs" not in page
 
 
 def test_a_statefulset_rolls_one_by_one_and_keeps_its_claims() -> None:

@@ -261,7 +261,8 @@ def refusals(
     for each in recording.refused:
         at = round((each.at - recording.begin).total_seconds(), 3)
         about = ObjectRef(each.kind, each.key.namespace, each.key.name) if each.key is not None else None
-        message = each.error.message or type(each.error).__name__
+        budgets = [cause.message for cause in each.error.causes if cause.reason == "DisruptionBudget"]
+        message = " ".join((each.error.message or type(each.error).__name__, *budgets))
         by = refuser(f"{type(each.error).__name__} {message}")
         done = (each.action, each.key) in later
         add(
