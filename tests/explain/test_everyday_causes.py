@@ -365,6 +365,36 @@ ROWS = {
         (job("completionMode: Indexed, completions: 3, parallelism: 3, backoffLimitPerIndex: 0"),),
         "Job task: indexes 0-2 have failed (backoffLimitPerIndex 0).",
     ),
+    "restarts_of_a_job_whose_pods_are_restarted": Row(
+        "job/task",
+        (job("backoffLimit: 1").replace("Never", "OnFailure"),),
+        "Job task: it has given up after its containers were restarted (restartPolicy OnFailure, backoffLimit 1).",
+        "restartPolicy: Never",
+    ),
+    "a_container_that_ends_without_an_error": Row(
+        "pod/bare",
+        (BARE.replace("'web:v1'", "'web:v1', command: [sh, -c, 'exit 0']"),),
+        r"Pod bare: container main keeps ending with exit code 0 \(CrashLoopBackOff\).*",
+        "or use a Job",
+    ),
+    "a_daemonset_without_room": Row(
+        "ds/agent",
+        (daemonset().replace('"agent:v1"', '"agent:v1", resources: {requests: {cpu: 999}}'),),
+        r"Pod agent-.*: no node of 3 fits: 1 has too little cpu, 2 do not match its nodeSelector or node affinity\.",
+    ),
+    "a_claim_whose_first_pod_cannot_be_scheduled": Row(
+        "pvc/data",
+        (
+            "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: manual}, provisioner: example.com/csi, "
+            "volumeBindingMode: WaitForFirstConsumer}",
+            claim(),
+            BARE.replace(
+                "spec: {",
+                "spec: {nodeSelector: {disk: ssd}, volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], ",
+            ),
+        ),
+        "Pod bare: no node of 3 fits: 3 do not match its nodeSelector or node affinity.",
+    ),
     "a_schedule_that_never_comes": Row(
         "cronjob/nightly",
         (cronjob("0 0 31 2 *"),),
@@ -419,6 +449,39 @@ def test_a_namespace_that_waits_for_a_pod_names_what_holds_the_pod() -> None:
         told = why(cluster, f"ns/{NAMESPACE}")
     assert "waits for the finalizer example.com/hold" in told.first, text(told)
     assert told.findings[0].subject.kind == "Pod"
+
+
+def test_a_namespace_whose_content_may_not_be_deleted_names_the_refusal() -> None:
+    policy = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: keep}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [configmaps]}]
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}
+  validations: [{expression: "false", message: "it is kept"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: keep}
+spec: {policyName: keep, validationActions: [Deny]}
+"""
+    with staged(policy) as cluster:
+        cluster.run(cluster.client.delete("namespaces", "", NAMESPACE))
+        cluster.advance(seconds=120)
+        told = why(cluster, f"ns/{NAMESPACE}")
+    assert "its content cannot be deleted: " in told.first, text(told)
+    assert "ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: it is kept" in told.first
+
+
+def test_a_statefulset_without_its_service_is_well_and_told_of_it() -> None:
+    with staged(statefulset()) as cluster:
+        told = why(cluster, "sts/db")
+    assert told.well
+    assert "Service db, which its serviceName names, does not exist, so its pods have no DNS names" in text(
+        told
+    )
 
 
 def test_a_definition_that_cannot_go_names_the_object_that_holds_it() -> None:

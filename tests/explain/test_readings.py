@@ -118,6 +118,35 @@ OTHERS: list[tuple[str, list[dict[str, Any]], list[str]]] = [
         ],
     ),
     (
+        "a certificate request that waits for its approval",
+        [obj("CertificateSigningRequest", spec={"signerName": "kubernetes.io/kube-apiserver-client"})],
+        [
+            "CertificateSigningRequest web: it is neither approved nor denied.",
+            "to do: kubectl certificate approve web, or deny it",
+        ],
+    ),
+    (
+        "a certificate request whose signer does not run",
+        [
+            obj(
+                "CertificateSigningRequest",
+                spec={"signerName": "example.com/signer"},
+                status={"conditions": [{"type": "Approved", "status": "True"}]},
+            )
+        ],
+        ["CertificateSigningRequest web: it is approved, but its signer example.com/signer has issued no certificate."],
+    ),
+    (
+        "a certificate request that was denied",
+        [
+            obj(
+                "CertificateSigningRequest",
+                status={"conditions": [{"type": "Denied", "status": "True", "message": "not this one"}]},
+            )
+        ],
+        ["CertificateSigningRequest web: it is denied: not this one."],
+    ),
+    (
         "a budget with a pod that is not healthy and none to spare",
         [
             obj(

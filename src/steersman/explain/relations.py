@@ -10,6 +10,7 @@ from typing import TypeAlias
 from steersman.explain.model import Case, Document, Snapshot, State, ref_of, selects
 from steersman.explain.situations.devices import claim_users
 from steersman.explain.situations.network import backends, listed_endpoints, selected
+from steersman.explain.situations.storage import claim_pods
 from steersman.explain.situations.workloads import is_ready
 from steersman.explain.words import count
 
@@ -103,6 +104,10 @@ def _claim_volume(case: Case) -> Iterator[Edge]:
     volume = case.snapshot.get("PersistentVolume", "", case.spec.get("volumeName", ""))
     if volume is not None:
         yield "bound to", volume
+        return
+    for pod in claim_pods(case):
+        if not (pod.get("spec") or {}).get("nodeName"):
+            yield "used by", pod
 
 
 def _service_pods(case: Case) -> Iterator[Edge]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from steersman.explain.situations import (
     autoscaling,
     batch,
+    certificates,
     conditions,
     deletion,
     devices,
@@ -22,6 +23,7 @@ from steersman.explain.situations.registry import findings, situations
 __all__ = (
     "autoscaling",
     "batch",
+    "certificates",
     "conditions",
     "deletion",
     "devices",

@@ -58,6 +58,10 @@ def failed_job(case: Case) -> Iterator[Finding]:
             limit = case.spec.get("backoffLimit", 6)
             cause = f"it has given up after {count(failures, 'failed pod')} (backoffLimit {limit})"
             remedy = "find out why its pods fail, then create the Job anew"
+            pod = (case.spec.get("template") or {}).get("spec") or {}
+            if pod.get("restartPolicy") == "OnFailure":
+                cause = f"it has given up after its containers were restarted (restartPolicy OnFailure, backoffLimit {limit})"
+                remedy += "; its pods are deleted with their logs, which restartPolicy: Never keeps"
         case "FailedIndexes" if case.status.get("failedIndexes"):
             failed = case.status["failedIndexes"]
             many = not str(failed).isdecimal()

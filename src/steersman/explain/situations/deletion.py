@@ -167,6 +167,7 @@ def namespace_not_gone(case: Case) -> Iterator[Finding]:
             remedy="see whether the controllers that own these finalizers run",
         )
         return
+    failure = told("NamespaceDeletionContentFailure")
     remaining = told("NamespaceContentRemaining")
     pods = list(case.snapshot.objects("Pod", case.ref.name))
     if pods and not discovery:
@@ -179,6 +180,15 @@ def namespace_not_gone(case: Case) -> Iterator[Finding]:
             controller="namespace-controller",
             next="it deletes everything else when the pods are gone",
             weight=Weight.CONSEQUENCE,
+        )
+    elif failure and not discovery:
+        yield Finding(
+            code="namespace-content-failure",
+            subject=case.ref,
+            cause=f"deleted {age} ago, but its content cannot be deleted: {brief(failure)}",
+            controller="namespace-controller",
+            next="it tries again, with a growing delay",
+            remedy="remove what refuses the deletion: a policy, a webhook, or missing rights of the namespace-controller",
         )
     elif remaining and not discovery:
         yield Finding(

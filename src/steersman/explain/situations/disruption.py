@@ -45,7 +45,7 @@ def no_disruption_allowed(case: Case) -> Iterator[Finding]:
             cause = f"only {healthy} of its {expected} pods are healthy, and it demands {desired} ({rule}), so none of them may be evicted"
             remedy, weight = "get the other pods ready first", Weight.CONSEQUENCE
         else:
-            cause = f"it allows no eviction at all: {rule} with {expected} pods"
+            cause = f"it allows no eviction at all: {rule} with {count(expected, 'pod')}"
     yield Finding(
         code="pdb",
         subject=case.ref,

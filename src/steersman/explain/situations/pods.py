@@ -61,7 +61,7 @@ PREDICATES = tuple(
         ),
         (
             "affinity",
-            r"didn't match Pod's node affinity/selector",
+            r"didn't match Pod's node affinity/selector|didn't satisfy plugin\(s\) \[NodeAffinity\]",
             "{n} do not match its nodeSelector or node affinity",
             "label a node accordingly, or change the nodeSelector",
         ),
@@ -323,6 +323,10 @@ def crash_loop(case: Case) -> Iterator[Finding]:
             how = f"exit code {ended['exitCode']}" if "exitCode" in ended else "an unknown exit code"
             cause = f"{label} keeps ending with {how} (CrashLoopBackOff), {count(restarts, 'restart')} so far"
             code, remedy = "crash-loop", f"read its log: {_logs(case, status, init)} --previous"
+            if ended.get("exitCode") == 0:
+                remedy = (
+                    f"its program ends without an error: keep it in the foreground, or use a Job; {remedy}"
+                )
         finished = case.time(ended.get("finishedAt"))
         wait = _back_off(restarts)
         due = (

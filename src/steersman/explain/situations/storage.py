@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steersman.explain.model import Case, Finding, Weight, message_of
+from steersman.explain.model import Case, Document, Finding, Weight, message_of
 from steersman.explain.situations.registry import situation
 from steersman.explain.words import brief, some
 
@@ -42,7 +42,18 @@ def not_bound(case: Case) -> Iterator[Finding]:
                 remedy=f"create StorageClass {name}, or name one of kubectl get storageclass in a new claim",
             )
         return
-    if class_.get("volumeBindingMode") == "WaitForFirstConsumer" and not _is_used(case):
+    late = class_.get("volumeBindingMode") == "WaitForFirstConsumer"
+    users = list(claim_pods(case))
+    if late and users and not any((pod.get("spec") or {}).get("nodeName") for pod in users):
+        yield Finding(
+            code="consumer-not-scheduled",
+            subject=case.ref,
+            cause=f"StorageClass {name} waits until a pod that uses the claim is scheduled (WaitForFirstConsumer)",
+            controller=BINDER,
+            next="a volume is bound or provisioned when the scheduler has found a node for the pod",
+            weight=Weight.CONSEQUENCE,
+        )
+    elif late and not users:
         yield Finding(
             code="first-consumer",
             subject=case.ref,
@@ -141,12 +152,15 @@ def _no_volume(case: Case, which: str) -> Finding:
     )
 
 
-def _is_used(case: Case) -> bool:
-    return any(
-        (volume.get("persistentVolumeClaim") or {}).get("claimName") == case.ref.name
-        for pod in case.snapshot.objects("Pod", case.ref.namespace)
-        for volume in (pod.get("spec") or {}).get("volumes") or ()
-    )
+def claim_pods(case: Case) -> Iterator[Document]:
+    """The pods that mount a claim, by its name or as an ephemeral volume of theirs."""
+    for pod in case.snapshot.objects("Pod", case.ref.namespace):
+        for volume in (pod.get("spec") or {}).get("volumes") or ():
+            named = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+            if volume.get("ephemeral"):
+                named = f"{pod['metadata']['name']}-{volume.get('name')}"
+            if named == case.ref.name:
+                yield pod
 
 
 def _provisioning(case: Case, name: str, provisioner: str) -> Iterator[Finding]:

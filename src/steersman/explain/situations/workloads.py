@@ -105,6 +105,23 @@ def available_after(case: Case) -> Iterator[Finding]:
 
 
 @situation("StatefulSet")
+def no_governing_service(case: Case) -> Iterator[Finding]:
+    """The Service that gives the pods their DNS names does not exist."""
+    name = case.spec.get("serviceName")
+    if not name or not case.snapshot.known("Service"):
+        return
+    if case.snapshot.get("Service", case.ref.namespace, name) is None:
+        yield Finding(
+            code="governing-service",
+            subject=case.ref,
+            cause=f"Service {name}, which its serviceName names, does not exist, so its pods have no DNS names",
+            controller="endpointslice-controller",
+            remedy=f"create a headless Service {name} (clusterIP: None) that selects the pods",
+            weight=Weight.NOTE,
+        )
+
+
+@situation("StatefulSet")
 def ordered(case: Case) -> Iterator[Finding]:
     """Pods are created and updated one by one, and one of them is not ready."""
     if case.spec.get("podManagementPolicy") == "Parallel":
