@@ -303,6 +303,12 @@ def test_an_ingress_that_is_well_is_well() -> None:
     )
 
 
+def test_a_service_without_endpoints_is_not_ok_in_the_tree() -> None:
+    assert "-- Service web: no selector, 0 endpoints listed" in page(
+        obj("Service", spec={"ports": [{"port": 80}]})
+    )
+
+
 def test_kinds_have_the_short_names_that_the_server_gives_them() -> None:
     with Cluster(seed=1, nodes=0) as cluster:
         names = {

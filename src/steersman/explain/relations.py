@@ -259,7 +259,9 @@ def _service(case: Case) -> Told:
     if case.spec.get("type") == "LoadBalancer" and not (case.status.get("loadBalancer") or {}).get("ingress"):
         return "an external address and endpoints", f"no address, {count(ready, 'ready pod')}", False
     if not case.spec.get("selector"):
-        return "endpoints", f"no selector, {count(listed_endpoints(case), 'endpoint')} listed", True
+        listed = listed_endpoints(case)
+        well = listed > 0 or not case.snapshot.known("EndpointSlice")
+        return "endpoints", f"no selector, {count(listed, 'endpoint')} listed", well
     return "endpoints", count(ready, "ready pod"), well
 
 
