@@ -9,8 +9,10 @@ import pytest
 import yaml
 
 from steersman.dashboard import graph, timeline
+from steersman.dashboard.live_objects import LiveObjects, LiveSnapshot
 from steersman.dashboard.object_page import to_yaml
 from steersman.dashboard.time_slices import TimeSlices
+from steersman.explain.explanation import explain
 from steersman.explain.model import Document, Ref, Snapshot
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -197,3 +199,13 @@ def test_the_data_of_a_secret_is_never_shown() -> None:
     read = yaml.safe_load(shown)
     assert read["data"] == {"password": "(7 bytes)"}
     assert read["metadata"]["annotations"]["a"] == "b"
+
+
+def test_objects_that_only_the_page_reads_are_in_its_snapshot() -> None:
+    """The feed does not follow EndpointSlices: every pod would change one."""
+    service = thing("Service", "db", spec={"ports": [{"port": 5432}]})
+    slice_ = thing("EndpointSlice", "db-1", endpoints=[{"addresses": ["10.0.0.7"]}])
+    slice_["metadata"]["labels"] = {"kubernetes.io/service-name": "db"}
+    told = explain(LiveSnapshot(NOW, LiveObjects(), others=[service, slice_]), service)
+    assert told.first == "Service default/db wants endpoints: no selector, 1 endpoint listed."
+    assert told.well

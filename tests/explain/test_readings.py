@@ -27,6 +27,12 @@ def obj(kind: str, name: str = "web", spec: Any = None, status: Any = None, **me
     }
 
 
+def event(kind: str, reason: str, message: str) -> dict[str, Any]:
+    """An event about the object web of a kind."""
+    about = {"kind": kind, "namespace": "shop", "name": "web"}
+    return {**obj("Event", reason.lower()), "involvedObject": about, "reason": reason, "message": message}
+
+
 def page(document: dict[str, Any], *others: dict[str, Any]) -> str:
     """The whole page about an object."""
     return text(explain(Snapshot(NOON, [document, *others]), document))
@@ -77,6 +83,80 @@ PODS: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
 ]
 OTHERS: list[tuple[str, list[dict[str, Any]], list[str]]] = [
+    (
+        "an imagePullSecret that does not exist",
+        [
+            obj(
+                "Pod",
+                spec={"nodeName": "n", "containers": [{"name": "main", "image": "private:v1"}]},
+                status={
+                    "phase": "Pending",
+                    "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}],
+                },
+            ),
+            event(
+                "Pod",
+                "FailedToRetrieveImagePullSecret",
+                "Unable to retrieve some image pull secrets (registry); attempting to pull the image may not succeed.",
+            ),
+        ],
+        [
+            "Pod web: the image private:v1 of container main cannot be pulled (ImagePullBackOff); "
+            "its imagePullSecret registry does not exist.",
+            "to do: create Secret registry, or correct the imagePullSecrets",
+        ],
+    ),
+    (
+        "a time zone that the controller manager does not know",
+        [
+            obj("CronJob", spec={"schedule": "0 3 * * *", "timeZone": "Europe/Nowhere"}),
+            event("CronJob", "UnknownTimeZone", 'invalid timeZone: "Europe/Nowhere"'),
+        ],
+        [
+            "CronJob web: its time zone Europe/Nowhere is not known to the controller manager.",
+            "to do: correct spec.timeZone",
+        ],
+    ),
+    (
+        "a certificate request that waits for its approval",
+        [obj("CertificateSigningRequest", spec={"signerName": "kubernetes.io/kube-apiserver-client"})],
+        [
+            "CertificateSigningRequest web: it is neither approved nor denied.",
+            "to do: kubectl certificate approve web, or deny it",
+        ],
+    ),
+    (
+        "a certificate request whose signer does not run",
+        [
+            obj(
+                "CertificateSigningRequest",
+                spec={"signerName": "example.com/signer"},
+                status={"conditions": [{"type": "Approved", "status": "True"}]},
+            )
+        ],
+        ["CertificateSigningRequest web: it is approved, but its signer example.com/signer has issued no certificate."],
+    ),
+    (
+        "a certificate request that was denied",
+        [
+            obj(
+                "CertificateSigningRequest",
+                status={"conditions": [{"type": "Denied", "status": "True", "message": "not this one"}]},
+            )
+        ],
+        ["CertificateSigningRequest web: it is denied: not this one."],
+    ),
+    (
+        "a budget with a pod that is not healthy and none to spare",
+        [
+            obj(
+                "PodDisruptionBudget",
+                spec={"minAvailable": 3},
+                status={"expectedPods": 4, "currentHealthy": 3, "desiredHealthy": 3},
+            )
+        ],
+        ["only 3 of its 4 pods are healthy, and it demands 3 (minAvailable 3), so none of them may be evicted"],
+    ),
     (
         "a paused Deployment that never had a pod",
         [obj("Deployment", spec={"paused": True, "replicas": 1}, status={"observedGeneration": 1})],
@@ -216,7 +296,17 @@ def test_other_objects_read_well(objects: list[dict[str, Any]], says: list[str])
 def test_an_ingress_that_is_well_is_well() -> None:
     backend = {"service": {"name": "api", "port": {"number": 80}}}
     service = obj("Service", "api", spec={"ports": [{"port": 80}]})
-    assert "All is as it should be." in page(obj("Ingress", spec={"defaultBackend": backend}), service)
+    slice_ = obj("EndpointSlice", "api-1", labels={"kubernetes.io/service-name": "api"})
+    slice_["endpoints"] = [{"addresses": ["10.0.0.7"]}]
+    assert "All is as it should be." in page(
+        obj("Ingress", spec={"defaultBackend": backend}), service, slice_
+    )
+
+
+def test_a_service_without_endpoints_is_not_ok_in_the_tree() -> None:
+    assert "-- Service web: no selector, 0 endpoints listed" in page(
+        obj("Service", spec={"ports": [{"port": 80}]})
+    )
 
 
 def test_kinds_have_the_short_names_that_the_server_gives_them() -> None:

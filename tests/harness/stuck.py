@@ -617,7 +617,7 @@ async def target_port(place: Place) -> None:
     "Why does kubectl drain hang?",
     "kubernetes/kubernetes#66811; kubernetes/kubectl#172",
     "pdb/web",
-    r"PodDisruptionBudget web: it allows no eviction at all: minAvailable 1 with 1 pods\.",
+    r"PodDisruptionBudget web: it allows no eviction at all: minAvailable 1 with 1 pod\.",
     seconds=60,
 )
 async def disruption_budget(place: Place) -> None:

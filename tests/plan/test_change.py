@@ -99,6 +99,7 @@ def test_manifests_come_from_files_directories_lists_and_standard_input(tmp_path
         "b",
         "d",
     ]
+    assert [step.origin for step in steps if isinstance(step, Apply)][-1] == "standard input"
 
 
 def test_definitions_and_namespaces_come_first() -> None:

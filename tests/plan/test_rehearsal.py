@@ -139,6 +139,7 @@ def test_a_drain_waits_for_a_disruption_budget() -> None:
     assert refused
     assert refused[0].count > 10
     assert not refused[0].resolved
+    assert "The disruption budget web needs 4 healthy pods and has 4 currently" in refused[0].message
     assert any(
         each.object.kind == "Node" and "spec.unschedulable = true" in each.fields for each in report.timeline
     )
@@ -234,6 +235,9 @@ def test_a_namespace_is_emptied_and_deleted() -> None:
 
     report = plan(copy_of(prepare), Delete("ns", "old"))
     assert report.converged, report.not_converged
+    for page in (text(report), markdown(report)):
+        assert "sees Namespace old" not in page
+        assert "terminate Namespace old" in page.replace("terminates", "terminate")
     assert {each.object.kind for each in report.timeline if each.verb == "delete"} >= {
         "Namespace",
         "Deployment",
@@ -332,6 +336,16 @@ def test_a_failed_node_loses_its_pods_after_their_tolerations() -> None:
     assert len(created) == 1
 
 
+def test_an_object_that_is_written_twice_at_once_is_told_as_one() -> None:
+    """The taints of a drained node that fails begin alike: those that are new are told."""
+    report = plan(copy_of(web), Drain("node-1"), Fail("node-1"))
+    page = text(report)
+    assert "(node-1, node-1)" not in page
+    for effect in ("NoSchedule", "NoExecute"):
+        assert f'spec.taints with {{"effect":"{effect}","key":"node.kubernetes.io/unreachab' in page
+    assert "+0 µs" not in page
+
+
 def test_a_statefulset_rolls_one_by_one_and_keeps_its_claims() -> None:
     stateful = {
         "apiVersion": "apps/v1",
@@ -411,6 +425,16 @@ def test_a_field_that_the_change_leaves_out_is_removed_as_kubectl_does() -> None
     mine = next(each for each in report.timeline if each.actor == "you")
     assert "spec.minReadySeconds removed" in mine.fields or "spec.minReadySeconds: 5 -> 0" in mine.fields
     assert any("env" in field for field in mine.fields)
+
+
+def test_the_same_manifest_again_changes_nothing() -> None:
+    """kubectl records `annotations: {}` for a manifest without annotations; those of others stay."""
+    before = deployment()
+    recorded = {**before, "metadata": {"annotations": {}, **before["metadata"]}}
+    before["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(recorded), "example.com/owner": "shop"}
+    report = plan(copy_of(lambda cluster: cluster.create(before)), Apply(deployment()))
+    assert [each.fields for each in report.timeline if each.actor == "you" and each.fields] == []
+    assert "What the change causes" not in text(report)
 
 
 def test_an_invalid_change_is_refused_by_validation() -> None:

@@ -27,7 +27,7 @@ from steersman.dashboard.kinds import SHOWN, followed
 from steersman.dashboard.live_objects import LiveObject, LiveObjects, LiveSnapshot
 from steersman.dashboard.problems import candidates, find_problems
 from steersman.dashboard.time_slices import TimeSlices
-from steersman.explain.collect import LEASES, MANAGER
+from steersman.explain.collect import ENDPOINT_SLICES, LEASES, MANAGER
 from steersman.explain.model import Document
 from steersman.runtime.reflector import Reflector
 
@@ -391,7 +391,8 @@ class Feed:
         rounds = await self._rounds() if chosen else None
         lease = await self.lease() if chosen else ()
         now: datetime = self._clock.now()
-        snapshot = LiveSnapshot(now, self.objects, self.unread, rounds, lease)
+        unread = {**self.unread, ENDPOINT_SLICES.name: "not followed"}
+        snapshot = LiveSnapshot(now, self.objects, unread, rounds, lease)
         found = await find_problems(self.objects, snapshot, chosen, slices)
         slices.stop()
         encoded = _encode(found)

@@ -13,6 +13,7 @@ from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.dashboard.kinds import SHOWN, document_of
 from steersman.dashboard.summaries import Summary, pod_has_ended, summarize
+from steersman.explain.collect import ENDPOINT_SLICES, INGRESS_CLASSES
 from steersman.explain.model import Document, Ref, Snapshot, event_time, ref_of
 
 _encode = msgspec.json.Encoder().encode
@@ -186,8 +187,8 @@ class LiveSnapshot(Snapshot):
         return super().get(kind, namespace, name) if entry is None else self.document(entry)
 
     def objects(self, kind: str, namespace: str | None = None) -> Iterator[Document]:
-        if kind == "Event":
-            # Those of the feed are found by the object that they are about.
+        if kind in ("Event", ENDPOINT_SLICES.name, INGRESS_CLASSES.name):
+            # Events of the feed are found by the object that they are about; the feed does not follow the others.
             return super().objects(kind, namespace)
         return (self.document(entry) for entry in self._objects.of_kind(kind, namespace))
 

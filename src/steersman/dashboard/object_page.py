@@ -21,7 +21,7 @@ from steersman.dashboard.problems import needed
 from steersman.dashboard.summaries import summarize
 from steersman.dashboard.time_slices import TimeSlices
 from steersman.explain import render
-from steersman.explain.collect import KINDS_BY_NAME, Target, read_rounds
+from steersman.explain.collect import KINDS_BY_NAME, Target, read_extra, read_rounds
 from steersman.explain.explanation import explain_in_steps
 from steersman.explain.model import Decision, Document, Explanation
 
@@ -60,7 +60,7 @@ async def _snapshot(api: Api, feed: Feed, target: Target, document: Document, no
     """The objects of the feed, and what it does not follow: the object itself, all events about it, the Lease, the trace."""
     unread = dict(feed.unread)
     rounds = await read_rounds(api, target, unread)
-    others = [document, *await feed.lease()]
+    others = [document, *await feed.lease(), *await read_extra(api, target, unread)]
     events = KINDS_BY_NAME["Event"]
     about = f"involvedObject.name={target.name},involvedObject.kind={target.kind.name}"
     try:

@@ -34,11 +34,16 @@ KINDS = (
     _kind("batch", "v1", "CronJob", "cronjobs"),
     _kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
     _kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    _kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims"),
     _kind("", "v1", "Node", "nodes", False),
     _kind("", "v1", "Namespace", "namespaces", False),
     _kind("", "v1", "PersistentVolume", "persistentvolumes", False),
     _kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", False),
 )
+ENDPOINT_SLICES = _kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+INGRESS_CLASSES = _kind("networking.k8s.io", "v1", "IngressClass", "ingressclasses", False)
+EXTRA_KINDS = {"Service": (ENDPOINT_SLICES,), "Ingress": (ENDPOINT_SLICES, INGRESS_CLASSES)}
+"""Kinds that are read besides, to explain objects of these kinds."""
 LEASES = _kind("coordination.k8s.io", "v1", "Lease", "leases")
 MANAGER = "kube-controller-manager"
 MAX_ROUNDS = 300
@@ -113,7 +118,10 @@ async def collect(
     wanted = [kind for kind in KINDS if _concerns(kind, target, namespace)]
     lists = await asyncio.gather(*(_list(api, kind, namespace, target, unread) for kind in wanted))
     documents = [each for found in lists for each in found]
+    documents += await read_extra(api, target, unread)
     documents += await _one(api, LEASES, "kube-system", MANAGER, unread)
+    if target.kind.name == "CustomResourceDefinition" and document["metadata"].get("deletionTimestamp"):
+        documents += await _list(api, _defined_kind(document), "", target, unread)
     if namespace:
         documents += await _one(api, KINDS_BY_NAME["Namespace"], "", namespace, unread)
     documents.append(document)
@@ -132,6 +140,14 @@ def _shown_kind(kind: Kind[Any]) -> str:
     return f"{kind.name}.{kind.group}" if known is not None and known.group != kind.group else kind.name
 
 
+def _defined_kind(definition: Document) -> Kind[dict[str, Any]]:
+    """The kind of the objects that a CustomResourceDefinition defines."""
+    spec = definition["spec"]
+    version = next((each["name"] for each in spec["versions"] if each.get("served")), "")
+    names = spec["names"]
+    return _kind(spec["group"], version, names["kind"], names["plural"], spec["scope"] == "Namespaced")
+
+
 def _concerns(kind: Kind[Any], target: Target, namespace: str) -> bool:
     """Whether a kind has to do with the object to explain."""
     if kind.name == "Namespace":
@@ -139,6 +155,14 @@ def _concerns(kind: Kind[Any], target: Target, namespace: str) -> bool:
     if target.kind.name == "Node":
         return kind.name in ("Pod", "PodDisruptionBudget", "Event", "Node")
     return bool(namespace) or not kind.namespaced or target.kind.name == "PersistentVolume"
+
+
+async def read_extra(api: Api, target: Target, unread: dict[str, str]) -> list[Document]:
+    """The objects of the kinds that only the kind of the target needs."""
+    found: list[Document] = []
+    for kind in EXTRA_KINDS.get(target.kind.name, ()):
+        found += await _list(api, kind, target.namespace, target, unread)
+    return found
 
 
 async def _list(
@@ -161,7 +185,7 @@ def _named(items: Iterable[Any], kind: Kind[Any]) -> Iterable[Document]:
     """The items of a list with their kind, which a list leaves out."""
     for item in items:
         if not isinstance(item, UndecodableObject):
-            item["kind"] = kind.name
+            item["kind"] = _shown_kind(kind)
             yield item
 
 

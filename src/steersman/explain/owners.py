@@ -21,6 +21,7 @@ _OWNERS = {
     "Namespace": "namespace-controller",
     "Node": "node-lifecycle-controller",
     "ResourceQuota": "resourcequota-controller",
+    "ResourceClaim": "resourceclaim-controller",
 }
 
 
@@ -39,6 +40,7 @@ FINALIZERS = {
     "service.kubernetes.io/load-balancer-cleanup": "service-lb-controller",
     "kubernetes": "namespace-controller",
     "resource.kubernetes.io/delete-protection": "resourceclaim-controller",
+    "customresourcecleanup.apiextensions.k8s.io": "kube-apiserver",
 }
 """The holders of the finalizers that Kubernetes itself sets."""
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import TypeAlias
 
 from steersman.explain.model import Case, Document, Snapshot, State, ref_of, selects
-from steersman.explain.situations.network import backends, selected
+from steersman.explain.situations.devices import claim_users
+from steersman.explain.situations.network import backends, listed_endpoints, selected
+from steersman.explain.situations.storage import claim_pods
 from steersman.explain.situations.workloads import is_ready
 from steersman.explain.words import count
 
@@ -19,7 +22,7 @@ MAX_PODS = 200
 
 def dependants(case: Case) -> Iterator[Edge]:
     """The objects that the state of an object follows from; only the first of them where its fields cannot be read."""
-    with suppress(AttributeError, KeyError, TypeError, ValueError):
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
         yield from _EDGES.get(case.ref.kind, _none)(case)
 
 
@@ -101,6 +104,10 @@ def _claim_volume(case: Case) -> Iterator[Edge]:
     volume = case.snapshot.get("PersistentVolume", "", case.spec.get("volumeName", ""))
     if volume is not None:
         yield "bound to", volume
+        return
+    for pod in claim_pods(case):
+        if not (pod.get("spec") or {}).get("nodeName"):
+            yield "used by", pod
 
 
 def _service_pods(case: Case) -> Iterator[Edge]:
@@ -129,6 +136,29 @@ def _ingress_services(case: Case) -> Iterator[Edge]:
             yield "routes to", service
 
 
+def _namespace_pods(case: Case) -> Iterator[Edge]:
+    """The pods that keep a namespace from being deleted: they go before everything else."""
+    if case.meta.get("deletionTimestamp"):
+        for pod in islice(case.snapshot.objects("Pod", case.ref.name), MAX_PODS):
+            yield "waits for", pod
+
+
+def _custom_resources(case: Case) -> Iterator[Edge]:
+    """The objects that keep their CustomResourceDefinition from being deleted."""
+    kind = str((case.spec.get("names") or {}).get("kind"))
+    if case.meta.get("deletionTimestamp"):
+        for shown in (kind, f"{kind}.{case.spec.get('group')}"):
+            for each in islice(case.snapshot.objects(shown), MAX_PODS):
+                if each["metadata"].get("deletionTimestamp"):
+                    yield "defines", each
+
+
+def _claim_users(case: Case) -> Iterator[Edge]:
+    for pod in claim_users(case):
+        if not pod_is_well(pod):
+            yield "used by", pod
+
+
 _EDGES: dict[str, Callable[[Case], Iterator[Edge]]] = {
     "Deployment": _replicasets,
     "ReplicaSet": _unwell_pods,
@@ -143,6 +173,9 @@ _EDGES: dict[str, Callable[[Case], Iterator[Edge]]] = {
     "Ingress": _ingress_services,
     "HorizontalPodAutoscaler": _scale_target,
     "PodDisruptionBudget": _budget_pods,
+    "Namespace": _namespace_pods,
+    "CustomResourceDefinition": _custom_resources,
+    "ResourceClaim": _claim_users,
 }
 
 # -- what is wanted, and what is ----------------------------------------------------------------
@@ -152,7 +185,7 @@ def state(case: Case, depth: int = 0, relation: str = "") -> State:
     """The wanted and the actual state of an object."""
     try:
         wants, has, well = _STATES.get(case.ref.kind, _any_state)(case)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, LookupError, TypeError, ValueError):
         wants, has, well = "to be as it should", "fields that cannot be read", False
     if case.meta.get("deletionTimestamp"):
         wants, well = "to be deleted", False
@@ -219,10 +252,16 @@ def _node(case: Case) -> Told:
 
 
 def _service(case: Case) -> Told:
+    if case.spec.get("type") == "ExternalName":
+        return f"the name {case.spec.get('externalName')}", "it exists", True
     ready = sum(map(is_ready, selected(case)))
-    well = ready > 0 or not case.spec.get("selector")
+    well = ready > 0
     if case.spec.get("type") == "LoadBalancer" and not (case.status.get("loadBalancer") or {}).get("ingress"):
         return "an external address and endpoints", f"no address, {count(ready, 'ready pod')}", False
+    if not case.spec.get("selector"):
+        listed = listed_endpoints(case)
+        well = listed > 0 or not case.snapshot.known("EndpointSlice")
+        return "endpoints", f"no selector, {count(listed, 'endpoint')} listed", well
     return "endpoints", count(ready, "ready pod"), well
 
 
@@ -242,10 +281,22 @@ def _cronjob(case: Case) -> Told:
 def _budget(case: Case) -> Told:
     healthy, allowed = case.status.get("currentHealthy", 0), case.status.get("disruptionsAllowed", 0)
     return (
-        f"at least {case.status.get('desiredHealthy', 0)} healthy pods",
+        f"at least {count(case.status.get('desiredHealthy', 0), 'healthy pod')}",
         f"{healthy} healthy, {count(allowed, 'eviction')} allowed",
         allowed > 0,
     )
+
+
+def _quota(case: Case) -> Told:
+    hard, used = case.status.get("hard") or {}, case.status.get("used") or {}
+    wants = ", ".join(f"{name} {amount}" for name, amount in (case.spec.get("hard") or {}).items())
+    return f"at most {wants}", ", ".join(f"{name} {used.get(name, 0)}" for name in hard) + " used", True
+
+
+def _resource_claim(case: Case) -> Told:
+    users, allocated = len(list(claim_users(case))), bool(case.status.get("allocation"))
+    has = f"{'allocated' if allocated else 'not allocated'}, used by {count(users, 'pod')}"
+    return "devices", has, allocated or not users
 
 
 def _any_state(case: Case) -> Told:
@@ -269,6 +320,8 @@ _STATES: dict[str, Callable[[Case], Told]] = {
     "Service": _service,
     "HorizontalPodAutoscaler": _hpa,
     "PodDisruptionBudget": _budget,
+    "ResourceQuota": _quota,
+    "ResourceClaim": _resource_claim,
 }
 
 

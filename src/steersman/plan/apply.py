@@ -93,8 +93,11 @@ class ChangeMaker:
             or obj.metadata.managedFields
         ):
             return
+        # kubectl writes `annotations: {}` where a manifest has none, and does not own the annotations of others by that.
         meta = {
-            field: value for field, value in (last.get("metadata") or {}).items() if field not in _IDENTITY
+            field: value
+            for field, value in (last.get("metadata") or {}).items()
+            if field not in _IDENTITY and value != {}
         }
         content = {
             field: value for field, value in last.items() if field not in ("apiVersion", "kind", "status")

@@ -12,6 +12,8 @@ from steersman.api import go_yaml
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
+STDIN_NAME = "standard input"
+"""Names it in errors."""
 MAX_REPLICAS = (1 << 31) - 1
 """Replicas are an int32."""
 
@@ -98,7 +100,8 @@ def read_steps(
     """The steps that the flags of a command line name. Raises `ChangeError`."""
     steps: list[Step] = []
     for name in files:
-        steps += [Apply(document, name) for document in read_documents(name, stdin)]
+        origin = STDIN_NAME if name == STDIN else name
+        steps += [Apply(document, origin) for document in read_documents(name, stdin)]
     steps += [Delete(*_subject(word, "--delete")) for word in deletes]
     for word in scales:
         target, _, count = word.partition("=")
@@ -149,7 +152,7 @@ def _node(word: str, flag: str) -> str:
 def read_documents(name: str, stdin: Callable[[], str]) -> list[Mapping[str, Any]]:
     """The documents of a file, of all manifests in a directory, or of standard input (``-``). Raises `ChangeError`."""
     if name == STDIN:
-        return parse_documents(stdin(), "standard input")
+        return parse_documents(stdin(), STDIN_NAME)
     path = Path(name)
     try:
         if path.is_dir():

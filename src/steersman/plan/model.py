@@ -46,7 +46,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str = ""
     """The controller of the object, as ``ReplicaSet web-5d4f``."""
     aspect: Literal["", "spec", "status", "metadata"] = ""
-    """Which part has changed."""
+    """Which part a change has touched; empty for other verbs."""
     fields: tuple[str, ...] = ()
     cause: Cause | None = None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.quantity import Format, Quantity
-from steersman.explain.collect import KINDS
+from steersman.explain.collect import ENDPOINT_SLICES, INGRESS_CLASSES, KINDS
 from steersman.explain.explanation import explain
 from steersman.explain.model import Document, Explanation, Finding, Snapshot, Weight
 from steersman.explain.owners import holder
@@ -65,7 +65,7 @@ class Outcome:
         self._snapshot = Snapshot(cluster.now, self._documents())
 
     def _documents(self) -> Iterator[Document]:
-        for kind in KINDS:
+        for kind in (*KINDS, ENDPOINT_SLICES, INGRESS_CLASSES):
             for obj in self._server.store.table(kind.resource).select(Selection()):
                 namespace = obj.metadata.namespace
                 if namespace and namespace not in self._namespaces:

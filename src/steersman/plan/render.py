@@ -222,8 +222,7 @@ def _last(report: Report) -> float:
 def _line(line: Line, paint: Paint) -> Iterator[str]:
     first = line.first
     verb, mark, colour = VERBS[first.verb]
-    at = f"+{span(line.at) if line.at >= 0.001 else '0 s'}"
-    head = f"  {at:>12}  {paint(mark, colour)} {first.actor} "
+    head = f"  {_at(line.at):>12}  {paint(mark, colour)} {first.actor} "
     if first.aspect == "status":
         yield f"{head}sees {_names(line)}: {milestone(first)}"
         return
@@ -234,7 +233,10 @@ def _line(line: Line, paint: Paint) -> Iterator[str]:
         verb = verb.removesuffix("s")
     yield f"{head}{verb} {_names(line)}{_because(first)}"
     if first.verb == "change":
-        yield from (paint(f"{'':>18}{each}", DIM) for each in first.fields[:6])
+        fields = dict.fromkeys(
+            field for each in line.entries if each.object == first.object for field in each.fields
+        )
+        yield from (paint(f"{'':>18}{each}", DIM) for each in list(fields)[:6])
 
 
 def _nodes(line: Line) -> str:
@@ -255,13 +257,13 @@ def _because(entry: Entry) -> str:
 
 
 def _names(line: Line) -> str:
-    entries = line.entries
-    first = entries[0]
-    if len(entries) == 1:
+    first = line.first
+    found = list(dict.fromkeys(each.object.name for each in line.entries))
+    if len(found) == 1:
         return str(first.object)
-    names = ", ".join(_short([each.object.name for each in entries], NAMES_SHOWN))
+    names = ", ".join(_short(found, NAMES_SHOWN))
     owner = f" of {first.owner}" if first.owner else ""
-    return f"{len(entries)} {_plural(first.object.kind)}{owner} ({names})"
+    return f"{len(found)} {_plural(first.object.kind)}{owner} ({names})"
 
 
 def _refusal(refusal: Refusal, paint: Paint) -> Iterator[str]:
@@ -269,7 +271,7 @@ def _refusal(refusal: Refusal, paint: Paint) -> Iterator[str]:
     later = _later(refusal)
     about = f" of {refusal.object}" if refusal.object is not None else ""
     colour = RED if refusal.open else YELLOW
-    yield f"  {'+' + span(refusal.at) if refusal.at else '+0 s':>12}  {paint(refusal.by, colour)} refuses “{refusal.action}”{about} by {refusal.actor}{times}{later}"
+    yield f"  {_at(refusal.at):>12}  {paint(refusal.by, colour)} refuses “{refusal.action}”{about} by {refusal.actor}{times}{later}"
     yield f"{'':>18}{refusal.message}"
 
 
@@ -292,7 +294,7 @@ def _stuck(stuck: NotConverged, paint: Paint) -> Iterator[str]:
 
 def _event(event: ClusterEvent) -> str:
     times = f" ({event.count} times)" if event.count > 1 else ""
-    return f"+{span(event.at)} {event.object}: {event.reason}: {event.message}{times}"
+    return f"{_at(event.at)} {event.object}: {event.reason}: {event.message}{times}"
 
 
 def _short_events(events: Sequence[ClusterEvent]) -> list[ClusterEvent]:
@@ -379,6 +381,11 @@ def _cell(words: str) -> str:
 
 def _short(words: Sequence[str], most: int) -> list[str]:
     return [*words[:most], *([f"… {len(words) - most} more"] if len(words) > most else [])]
+
+
+def _at(seconds: float) -> str:
+    """A time after the change: ``+5 s``."""
+    return f"+{span(seconds) if seconds >= 0.001 else '0 s'}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -62,9 +62,9 @@ def verb_of(commit: Commit) -> Verb:
 
 
 def aspect_of(commit: Commit) -> Literal["", "spec", "status", "metadata"]:
-    """The part of an object that a commit has changed; the first of spec, status and metadata."""
+    """The part of an object that a change has touched; the first of spec, status and metadata. Empty for other verbs."""
     old, new = commit.old, commit.obj
-    if old is None or commit.event.type is EventType.DELETED:
+    if old is None or verb_of(commit) != "change":
         return ""
     names: Sequence[str] = getattr(type(new), "__struct_fields__", ())
     changed = [name for name in names if name != "metadata" and getattr(old, name) != getattr(new, name)]
@@ -261,7 +261,8 @@ def refusals(
     for each in recording.refused:
         at = round((each.at - recording.begin).total_seconds(), 3)
         about = ObjectRef(each.kind, each.key.namespace, each.key.name) if each.key is not None else None
-        message = each.error.message or type(each.error).__name__
+        budgets = [cause.message for cause in each.error.causes if cause.reason == "DisruptionBudget"]
+        message = " ".join((each.error.message or type(each.error).__name__, *budgets))
         by = refuser(f"{type(each.error).__name__} {message}")
         done = (each.action, each.key) in later
         add(

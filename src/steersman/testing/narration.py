@@ -67,6 +67,10 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
         yield f"{path} = {_short(new)}"
     elif new is None:
         yield f"{path} removed"
+    elif isinstance(old, list) and isinstance(new, list) and _short(old) == _short(new):
+        # Cut to their length they are alike: only the elements that differ tell something.
+        yield from (f"{path} without {_short(each)}" for each in old if each not in new)
+        yield from (f"{path} with {_short(each)}" for each in new if each not in old)
     else:
         yield f"{path}: {_short(old)} -> {_short(new)}"
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from steersman.explain.situations import (
     autoscaling,
     batch,
+    certificates,
     conditions,
     deletion,
+    devices,
+    disruption,
     network,
     nodes,
     pods,
@@ -20,8 +23,11 @@ from steersman.explain.situations.registry import findings, situations
 __all__ = (
     "autoscaling",
     "batch",
+    "certificates",
     "conditions",
     "deletion",
+    "devices",
+    "disruption",
     "findings",
     "network",
     "nodes",

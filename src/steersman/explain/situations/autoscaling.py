@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from steersman.explain.model import Case, Finding, Weight
 from steersman.explain.situations.registry import situation
-from steersman.explain.words import at, brief, count
+from steersman.explain.words import at, brief
 
 HPA = "horizontal-pod-autoscaler-controller"
 SCALED = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
@@ -23,17 +23,24 @@ def no_metrics(case: Case) -> Iterator[Finding]:
     if condition.get("status") != "False":
         return
     message = str(condition.get("message", ""))
+    weight = Weight.BLOCKED
     if condition.get("reason") == "ScalingDisabled":
         cause, remedy = (
             "its target is scaled to 0, which turns autoscaling off",
             "scale the target to 1 or more",
         )
+    elif condition.get("reason") == "AmbiguousSelector":
+        cause = f"several autoscalers scale the same pods, so none of them acts: {brief(message)}"
+        remedy, weight = "delete all but one of them, or give their targets different labels", Weight.ROOT
+    elif condition.get("reason") == "InvalidSelector":
+        cause = f"the selector of its target cannot be used: {brief(message)}"
+        remedy, weight = "correct the selector in status.selector of the target's scale", Weight.ROOT
     elif "missing request for" in message:
         cause = f"containers have no request to compare the usage with: {brief(message)}"
         remedy = "set resources.requests in the pod template of the target"
     elif "could not find the requested resource" in message or "no metrics returned" in message:
         cause = f"there are no metrics: {brief(message)}"
-        remedy = "install metrics-server, or see why it does not answer: kubectl top pods"
+        remedy = _metrics_server(message)
     else:
         cause = f"its metrics cannot be read ({condition.get('reason')}): {brief(message)}"
         remedy = "see whether the metrics API answers: kubectl get apiservices"
@@ -44,7 +51,16 @@ def no_metrics(case: Case) -> Iterator[Finding]:
         controller=HPA,
         next="it looks again every 15 s, and does not scale meanwhile",
         remedy=remedy,
+        weight=weight,
     )
+
+
+def _metrics_server(message: str) -> str:
+    """How to get the metrics that an autoscaler asks for: each API of metrics has a server of its own."""
+    for api in ("custom", "external"):
+        if f"{api} metrics API" in message or f"{api}.metrics.k8s.io" in message:
+            return f"install an adapter that serves {api}.metrics.k8s.io, or see why it does not answer: kubectl get apiservices"
+    return "install metrics-server, or see why it does not answer: kubectl top pods"
 
 
 @situation("HorizontalPodAutoscaler")
@@ -52,29 +68,31 @@ def no_target(case: Case) -> Iterator[Finding]:
     """The object to scale does not exist, or cannot be scaled."""
     condition = case.condition("AbleToScale")
     target = case.spec.get("scaleTargetRef") or {}
-    if not case.status.get("conditions"):
-        kind, name = str(target.get("kind", "")), str(target.get("name", ""))
-        absent = kind in SCALED and case.snapshot.known(kind)
-        absent = absent and case.snapshot.get(kind, case.ref.namespace, name) is None
+    kind, name = str(target.get("kind")), str(target.get("name"))
+    absent = kind in SCALED and case.snapshot.known(kind)
+    absent = absent and case.snapshot.get(kind, case.ref.namespace, name) is None
+    failed = condition.get("status") == "False" and condition.get("reason") == "FailedGetScale"
+    if not case.status.get("conditions") and not absent:
         yield Finding(
-            code="no-target" if absent else "not-looked-yet",
+            code="not-looked-yet",
             subject=case.ref,
-            cause=f"its target {kind} {name} does not exist"
-            if absent
-            else "its controller has not looked at it yet",
+            cause="its controller has not looked at it yet",
             controller=HPA,
             next="it looks every 15 s",
-            remedy="correct spec.scaleTargetRef, or create the target" if absent else "",
-            weight=Weight.BLOCKED if absent else Weight.WAITS,
+            weight=Weight.WAITS,
         )
-    elif condition.get("status") == "False" and condition.get("reason") == "FailedGetScale":
+    elif absent or failed:
         yield Finding(
             code="no-target",
             subject=case.ref,
-            cause=f"its target {target.get('kind')} {target.get('name')} cannot be read: {brief(str(condition.get('message', '')))}",
+            cause=f"its target {kind} {name} does not exist"
+            if absent
+            else f"its target {kind} {name} cannot be read: {brief(str(condition.get('message', '')))}",
             controller=HPA,
             next="it looks again every 15 s",
             remedy="correct spec.scaleTargetRef, or create the target",
+            # What is wrong with another object of that name does not matter.
+            weight=Weight.ROOT,
         )
 
 
@@ -161,43 +179,3 @@ def within_tolerance(case: Case) -> Iterator[Finding]:
                 weight=Weight.NOTE,
             )
             return
-
-
-@situation("PodDisruptionBudget")
-def no_disruption_allowed(case: Case) -> Iterator[Finding]:
-    """Evictions are refused: drains wait."""
-    if case.status.get("disruptionsAllowed", 0) or not case.status.get("expectedPods"):
-        return
-    healthy, desired = case.status.get("currentHealthy", 0), case.status.get("desiredHealthy", 0)
-    if desired > case.status["expectedPods"]:
-        there = count(case.status["expectedPods"], "pod matches", "pods match")
-        cause = (
-            f"it demands {desired} healthy pods, but only {there} its selector, so none may ever be evicted"
-        )
-        remedy = "run more replicas, or lower minAvailable"
-        weight = Weight.BLOCKED
-    elif healthy < desired:
-        cause = f"only {healthy} of the {desired} pods that it demands are healthy, so none may be evicted"
-        remedy = "get the other pods ready first"
-        weight = Weight.CONSEQUENCE
-    else:
-        rule = next(
-            (
-                f"{field} {case.spec[field]}"
-                for field in ("minAvailable", "maxUnavailable")
-                if field in case.spec
-            ),
-            "",
-        )
-        cause = f"it allows no eviction at all: {rule} with {case.status['expectedPods']} pods"
-        remedy = "run one more replica than minAvailable, or use maxUnavailable: 1"
-        weight = Weight.BLOCKED
-    yield Finding(
-        code="pdb",
-        subject=case.ref,
-        cause=cause,
-        controller="disruption-controller",
-        next="evictions are answered with 429 until more pods are healthy than it demands",
-        remedy=remedy,
-        weight=weight,
-    )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+from steersman.api import cron
 from steersman.explain.model import Case, Finding, Weight
 from steersman.explain.situations.registry import situation
 from steersman.explain.words import at, brief, count, duration, some
 
+JOB_CONTROLLER = "kubernetes.io/job-controller"
+"""The value of spec.managedBy that leaves a Job to job-controller."""
 MAX_BACK_OFF = timedelta(minutes=10)
 """The longest a job waits before it replaces a failed pod."""
 
@@ -27,6 +30,21 @@ def suspended_job(case: Case) -> Iterator[Finding]:
 
 
 @situation("Job")
+def managed_by_another(case: Case) -> Iterator[Finding]:
+    """The Job is left to another controller, which has not finished it."""
+    by = case.spec.get("managedBy")
+    if by in (None, JOB_CONTROLLER) or case.condition("Complete") or case.condition("Failed"):
+        return
+    yield Finding(
+        code="managed-by",
+        subject=case.ref,
+        cause=f"it is left to {by} (spec.managedBy), and job-controller does nothing about it",
+        controller=str(by),
+        remedy=f"see whether the controller {by} runs; spec.managedBy cannot be changed, so create the Job anew without it",
+    )
+
+
+@situation("Job")
 def failed_job(case: Case) -> Iterator[Finding]:
     """The Job has failed: back-off limit, deadline, or a rule of its pod failure policy."""
     condition = case.condition("Failed")
@@ -40,6 +58,16 @@ def failed_job(case: Case) -> Iterator[Finding]:
             limit = case.spec.get("backoffLimit", 6)
             cause = f"it has given up after {count(failures, 'failed pod')} (backoffLimit {limit})"
             remedy = "find out why its pods fail, then create the Job anew"
+            pod = (case.spec.get("template") or {}).get("spec") or {}
+            if pod.get("restartPolicy") == "OnFailure":
+                cause = f"it has given up after its containers were restarted (restartPolicy OnFailure, backoffLimit {limit})"
+                remedy += "; its pods are deleted with their logs, which restartPolicy: Never keeps"
+        case "FailedIndexes" if case.status.get("failedIndexes"):
+            failed = case.status["failedIndexes"]
+            many = not str(failed).isdecimal()
+            limit = case.spec.get("backoffLimitPerIndex")
+            cause = f"{f'indexes {failed} have' if many else f'index {failed} has'} failed (backoffLimitPerIndex {limit})"
+            remedy = "find out why the pods of these indexes fail, then create the Job anew"
         case "DeadlineExceeded":
             seconds = case.spec.get("activeDeadlineSeconds")
             cause = f"it ran longer than its activeDeadlineSeconds of {seconds} s, and its pods were stopped"
@@ -113,12 +141,34 @@ def forbidden_overlap(case: Case) -> Iterator[Finding]:
 
 
 @situation("CronJob")
+def never_due(case: Case) -> Iterator[Finding]:
+    """The schedule has no time: the 31st of February."""
+    text = str(case.spec.get("schedule", ""))
+    try:
+        schedule = cron.parse(text, str(case.spec.get("timeZone") or ""))
+    except (cron.ScheduleSyntaxError, LookupError):
+        # The controller says so in an event.
+        return
+    if schedule.next(case.now) is None:
+        yield Finding(
+            code="never-due",
+            subject=case.ref,
+            cause=f"its schedule {text!r} has no time in the next five years",
+            controller="cronjob-controller",
+            remedy="correct spec.schedule: the day and the month never come together",
+        )
+
+
+@situation("CronJob")
 def missed_times(case: Case) -> Iterator[Finding]:
     """Times are missed because startingDeadlineSeconds is too short, or too many have passed."""
     for event in case.snapshot.events(
-        case.document, "MissSchedule", "TooManyMissedTimes", "UnparseableSchedule"
+        case.document, "MissSchedule", "TooManyMissedTimes", "UnparseableSchedule", "UnknownTimeZone"
     ):
         match event.get("reason"):
+            case "UnknownTimeZone":
+                cause = f"its time zone {case.spec.get('timeZone')} is not known to the controller manager"
+                remedy = "correct spec.timeZone, or give the controller manager newer time zone data"
             case "MissSchedule":
                 seconds = case.spec.get("startingDeadlineSeconds")
                 cause = f"it missed its time by more than its startingDeadlineSeconds of {seconds} s"

@@ -9,9 +9,10 @@ from datetime import timedelta
 from steersman.explain.model import Case, Finding, Weight
 from steersman.explain.owners import KUBELET, holder
 from steersman.explain.situations.registry import ANY, situation
-from steersman.explain.words import at, brief, duration, some
+from steersman.explain.words import at, brief, count, duration, some
 
 PROTECTION = "kubernetes.io/pvc-protection"
+VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 
 
 def _deleted_for(case: Case) -> timedelta:
@@ -25,6 +26,8 @@ def finalizers(case: Case) -> Iterator[Finding]:
     if case.meta.get("deletionTimestamp") is None or case.ref.kind == "Namespace":
         return
     held = [each for each in case.meta.get("finalizers") or () if each != PROTECTION]
+    if _bound_claim(case):
+        held = [each for each in held if each != VOLUME_PROTECTION]
     if not held:
         return
     first = held[0]
@@ -37,6 +40,28 @@ def finalizers(case: Case) -> Iterator[Finding]:
         next="it is gone when the last finalizer is removed",
         remedy=f"see whether {own} runs and what it says; only if it is gone for good, remove the finalizer by hand",
     )
+
+
+def _bound_claim(case: Case) -> str:
+    """The claim that a PersistentVolume is bound to; empty if there is none."""
+    claim = case.spec.get("claimRef") or {}
+    bound = case.ref.kind == "PersistentVolume" and case.status.get("phase") == "Bound"
+    return f"{claim.get('namespace')}/{claim.get('name')}" if bound else ""
+
+
+@situation("PersistentVolume")
+def volume_in_use(case: Case) -> Iterator[Finding]:
+    """The volume is deleted while a claim is bound to it."""
+    claim, held = _bound_claim(case), VOLUME_PROTECTION in (case.meta.get("finalizers") or ())
+    if case.meta.get("deletionTimestamp") is not None and claim and held:
+        yield Finding(
+            code="volume-in-use",
+            subject=case.ref,
+            cause=f"it is deleted, but claim {claim} is still bound to it (finalizer {VOLUME_PROTECTION})",
+            controller=holder(VOLUME_PROTECTION),
+            next="it is gone when the claim is",
+            remedy=f"delete the claim, if its data may go: kubectl delete pvc {claim.partition('/')[2]} -n {claim.partition('/')[0]}",
+        )
 
 
 @situation("PersistentVolumeClaim")
@@ -142,8 +167,30 @@ def namespace_not_gone(case: Case) -> Iterator[Finding]:
             remedy="see whether the controllers that own these finalizers run",
         )
         return
+    failure = told("NamespaceDeletionContentFailure")
     remaining = told("NamespaceContentRemaining")
-    if remaining and not discovery:
+    pods = list(case.snapshot.objects("Pod", case.ref.name))
+    if pods and not discovery:
+        # The conditions say nothing of other content while there are pods, which go first.
+        waiting = some(sorted(pod["metadata"]["name"] for pod in pods))
+        yield Finding(
+            code="namespace-pods",
+            subject=case.ref,
+            cause=f"deleted {age} ago, and waits for its {count(len(pods), 'pod')} {waiting}",
+            controller="namespace-controller",
+            next="it deletes everything else when the pods are gone",
+            weight=Weight.CONSEQUENCE,
+        )
+    elif failure and not discovery:
+        yield Finding(
+            code="namespace-content-failure",
+            subject=case.ref,
+            cause=f"deleted {age} ago, but its content cannot be deleted: {brief(failure)}",
+            controller="namespace-controller",
+            next="it tries again, with a growing delay",
+            remedy="remove what refuses the deletion: a policy, a webhook, or missing rights of the namespace-controller",
+        )
+    elif remaining and not discovery:
         yield Finding(
             code="namespace-content",
             subject=case.ref,

@@ -12,6 +12,8 @@ from steersman.explain.situations.workloads import is_ready
 from steersman.explain.words import count, some
 
 SLICES = "endpointslice-controller"
+SERVICE_NAME = "kubernetes.io/service-name"
+"""The label of an EndpointSlice that names its Service."""
 PENDING = timedelta(seconds=5)
 """A load balancer that is younger may be on its way."""
 
@@ -31,7 +33,18 @@ def selected(case: Case) -> list[Document]:
 @situation("Service")
 def no_endpoints(case: Case) -> Iterator[Finding]:
     """A Service without an endpoint."""
-    if case.spec.get("type") == "ExternalName" or not case.spec.get("selector"):
+    if case.spec.get("type") == "ExternalName":
+        return
+    if not case.spec.get("selector"):
+        if case.snapshot.known("EndpointSlice") and not listed_endpoints(case):
+            yield Finding(
+                code="no-slice",
+                subject=case.ref,
+                cause="it has no selector, and no EndpointSlice names endpoints of it",
+                controller=SLICES,
+                next="it has endpoints when an EndpointSlice with the label of its name lists some",
+                remedy=f"set spec.selector, or create an EndpointSlice with the label {SERVICE_NAME}={case.ref.name}",
+            )
         return
     pods = selected(case)
     if not pods:
@@ -46,6 +59,15 @@ def no_endpoints(case: Case) -> Iterator[Finding]:
             next="a pod becomes an endpoint as soon as it is ready",
             weight=Weight.CONSEQUENCE,
         )
+
+
+def listed_endpoints(case: Case) -> int:
+    """The number of endpoints that the EndpointSlices of a Service list."""
+    return sum(
+        len(each.get("endpoints") or ())
+        for each in case.snapshot.objects("EndpointSlice", case.ref.namespace)
+        if (each["metadata"].get("labels") or {}).get(SERVICE_NAME) == case.ref.name
+    )
 
 
 def _no_match(case: Case) -> Finding:
@@ -104,6 +126,9 @@ def no_load_balancer(case: Case) -> Iterator[Finding]:
         remedy = ""
     elif case.snapshot.events(case.document, "EnsuringLoadBalancer"):
         cause, remedy = "its load balancer is being created", ""
+    elif own := case.spec.get("loadBalancerClass"):
+        cause = f"no controller of loadBalancerClass {own} has picked it up, so it gets no external address"
+        remedy = "run the controller of that class, or create the Service anew without loadBalancerClass"
     else:
         cause = "no cloud provider has picked it up, so it gets no external address"
         remedy = "run a cloud-controller-manager or MetalLB; or use type NodePort"
@@ -115,6 +140,22 @@ def no_load_balancer(case: Case) -> Iterator[Finding]:
         next="its external address stays <pending> until then",
         remedy=remedy,
     )
+
+
+@situation("Ingress")
+def no_ingress_class(case: Case) -> Iterator[Finding]:
+    """An Ingress whose class does not exist."""
+    name = case.spec.get("ingressClassName")
+    if not name or not case.snapshot.known("IngressClass"):
+        return
+    if case.snapshot.get("IngressClass", "", name) is None:
+        yield Finding(
+            code="ingress-class",
+            subject=case.ref,
+            cause=f"IngressClass {name} does not exist, so no ingress controller serves it",
+            controller="the ingress controller",
+            remedy=f"create IngressClass {name}, or name one of kubectl get ingressclasses",
+        )
 
 
 def backends(case: Case) -> Iterator[Mapping[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.explain.model import Case, Finding, Weight, selects
+from steersman.explain.situations.disruption import SEVERAL
 from steersman.explain.situations.registry import situation
 from steersman.explain.words import brief, count, duration, some
 
@@ -57,17 +58,33 @@ def drain_blocked(case: Case) -> Iterator[Finding]:
     if not case.spec.get("unschedulable"):
         return
     blocked: dict[str, list[str]] = {}
+    several: dict[str, list[str]] = {}
     for pod in case.snapshot.pods_on(case.ref.name):
         if pod["metadata"].get("deletionTimestamp"):
             continue
-        for budget in case.snapshot.objects("PodDisruptionBudget", pod["metadata"].get("namespace", "")):
+        budgets = [
+            budget
+            for budget in case.snapshot.objects("PodDisruptionBudget", pod["metadata"].get("namespace", ""))
+            if selects(budget, pod)
+        ]
+        if len(budgets) > 1:
+            names = some(sorted(budget["metadata"]["name"] for budget in budgets))
+            several.setdefault(names, []).append(pod["metadata"]["name"])
+            continue
+        for budget in budgets:
             status = budget.get("status") or {}
-            if (
-                selects(budget, pod)
-                and not status.get("disruptionsAllowed", 0)
-                and status.get("expectedPods")
-            ):
+            if not status.get("disruptionsAllowed", 0) and status.get("expectedPods"):
                 blocked.setdefault(budget["metadata"]["name"], []).append(pod["metadata"]["name"])
+    for names, pods in several.items():
+        yield Finding(
+            code="drain-overlap",
+            subject=case.ref,
+            cause=f"it is cordoned, but several PodDisruptionBudgets ({names}) select its "
+            f"{'pod' if len(pods) == 1 else 'pods'} {some(sorted(pods))}, and {SEVERAL}",
+            controller="disruption-controller",
+            next="a drain ends with an error",
+            remedy="leave each pod to one budget: correct the selectors",
+        )
     for name, pods in blocked.items():
         yield Finding(
             code="drain",
@@ -77,7 +94,7 @@ def drain_blocked(case: Case) -> Iterator[Finding]:
             next="a drain tries again every 5 s",
             remedy="get more pods of that budget ready elsewhere, or relax the budget",
         )
-    if not blocked:
+    if not blocked and not several:
         yield Finding(
             code="cordoned",
             subject=case.ref,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from steersman.explain.model import Case, Finding, Weight, message_of
 from steersman.explain.owners import KUBELET, SCHEDULER
+from steersman.explain.situations.devices import missing_claim
+from steersman.explain.situations.placement import has_selected_labels, untolerated
 from steersman.explain.situations.registry import situation
-from steersman.explain.words import at, brief, count, duration, some
+from steersman.explain.words import at, brief, count, duration
 
 AVAILABLE = re.compile(r"^(\d+)/(\d+) nodes are available: (.*)$", re.DOTALL)
 PREDICATE = re.compile(r"(\d+) ([^,]+(?:\{[^}]*\}[^,]*)?)")
@@ -58,7 +61,7 @@ PREDICATES = tuple(
         ),
         (
             "affinity",
-            r"didn't match Pod's node affinity/selector",
+            r"didn't match Pod's node affinity/selector|didn't satisfy plugin\(s\) \[NodeAffinity\]",
             "{n} do not match its nodeSelector or node affinity",
             "label a node accordingly, or change the nodeSelector",
         ),
@@ -93,6 +96,18 @@ PREDICATES = tuple(
             "add nodes, or do without the host port",
         ),
         ("volume-limit", r"exceed max volume count", "{n} have their full number of volumes", "add nodes"),
+        (
+            "single-pod-volume",
+            r"PersistentVolumeClaim with ReadWriteOncePod access mode already in-use",
+            "its ReadWriteOncePod volume is used by another pod",
+            "run one replica, or use a claim with another access mode",
+        ),
+        (
+            "devices",
+            r"cannot allocate all claims",
+            "{n} lack the devices that its ResourceClaims ask for",
+            "add nodes with such devices, or ask for fewer: kubectl get resourceslices, kubectl get resourceclaims",
+        ),
     )
 )
 
@@ -155,23 +170,10 @@ def _waits_for_volume(case: Case, message: str) -> Finding:
 
 def _taints(case: Case) -> str:
     """The taints that keep a pod from the nodes it selects. The scheduler's message does not name them since Kubernetes 1.34."""
-    wanted = (case.spec.get("nodeSelector") or {}).items()
-    found = {
-        f"{taint.get('key')}{'=' + taint['value'] if taint.get('value') else ''}:{taint.get('effect')}": None
-        for node in case.snapshot.objects("Node")
-        if wanted <= (node["metadata"].get("labels") or {}).items()
-        for taint in (node.get("spec") or {}).get("taints") or ()
-        if taint.get("effect") != "PreferNoSchedule" and not _tolerates(case, taint)
-    }
-    return some(list(found))
-
-
-def _tolerates(case: Case, taint: Mapping[str, Any]) -> bool:
-    return any(
-        each.get("key") in (None, "", taint.get("key"))
-        and each.get("effect") in (None, "", taint.get("effect"))
-        and (each.get("operator") == "Exists" or each.get("value", "") == taint.get("value", ""))
-        for each in case.spec.get("tolerations") or ()
+    nodes = list(case.snapshot.objects("Node"))
+    # The scheduler looks at taints first, also at those of nodes that the pod does not select.
+    return untolerated(case.spec, filter(partial(has_selected_labels, case.spec), nodes)) or untolerated(
+        case.spec, nodes
     )
 
 
@@ -198,7 +200,8 @@ def read_predicates(message: str, taints: str = "") -> tuple[str, str, str]:
                 break
         else:
             told.append(f"{number} {reason.strip()}")
-    return code, f"no node of {total} fits: {', '.join(told)}", remedy
+    # What is wrong with the pod itself is said without a number of nodes.
+    return code, f"no node of {total} fits: {', '.join(told) or brief(reasons)}", remedy
 
 
 _SINGULAR = {"have": "has", "are": "is", "do": "does", "lack": "lacks"}
@@ -206,7 +209,7 @@ _SINGULAR = {"have": "has", "are": "is", "do": "does", "lack": "lacks"}
 
 def _agree(clause: str) -> str:
     """A clause of the scheduler's message, with its verb in the singular where it is about one node."""
-    number, verb, rest = clause.split(" ", 2)
+    number, verb, rest = clause.removesuffix(" ()").split(" ", 2)
     return f"{number} {_SINGULAR.get(verb, verb)} {rest}" if number == "1" else clause
 
 
@@ -217,7 +220,7 @@ def no_scheduler(case: Case) -> Iterator[Finding]:
         return
     name = case.spec.get("schedulerName", "default-scheduler")
     created = case.time(case.meta.get("creationTimestamp"))
-    if created is None or case.now - created < timedelta(seconds=10):
+    if created is None or case.now - created < timedelta(seconds=10) or missing_claim(case) is not None:
         return
     yield Finding(
         code="no-scheduler",
@@ -260,13 +263,19 @@ def image_not_pulled(case: Case) -> Iterator[Finding]:
             continue
         image = status.get("image") or _image(case, status.get("name", ""))
         detail = _pull_detail(case, str(waiting.get("message", "")))
+        secret = _missing_pull_secret(case)
+        cause = (
+            f"the image {image} of {_label(status.get('name', ''), init)} cannot be pulled ({reason}){detail}"
+        )
         yield Finding(
             code="image",
             subject=case.ref,
-            cause=f"the image {image} of {_label(status.get('name', ''), init)} cannot be pulled ({reason}){detail}",
+            cause=f"{cause}; its imagePullSecret {secret} does not exist" if secret else cause,
             controller=KUBELET,
             next=f"the kubelet tries again, up to {duration(MAX_BACK_OFF)} later each time",
-            remedy="correct the image name or tag, or the imagePullSecrets",
+            remedy=f"create Secret {secret}, or correct the imagePullSecrets"
+            if secret
+            else "correct the image name or tag, or the imagePullSecrets",
         )
         return
 
@@ -276,6 +285,13 @@ def _pull_detail(case: Case, message: str) -> str:
         events = case.snapshot.events(case.document, "Failed")
         message = next((message_of(each) for each in events if "pull" in message_of(each)), "")
     return f": {brief(message)}" if message else ""
+
+
+def _missing_pull_secret(case: Case) -> str:
+    """The imagePullSecrets that the kubelet has not found; empty if it has found all."""
+    events = case.snapshot.events(case.document, "FailedToRetrieveImagePullSecret")
+    named = re.search(r"image pull secrets \(([^)]+)\)", message_of(events[0])) if events else None
+    return named[1] if named else ""
 
 
 def _image(case: Case, name: str) -> str:
@@ -307,6 +323,10 @@ def crash_loop(case: Case) -> Iterator[Finding]:
             how = f"exit code {ended['exitCode']}" if "exitCode" in ended else "an unknown exit code"
             cause = f"{label} keeps ending with {how} (CrashLoopBackOff), {count(restarts, 'restart')} so far"
             code, remedy = "crash-loop", f"read its log: {_logs(case, status, init)} --previous"
+            if ended.get("exitCode") == 0:
+                remedy = (
+                    f"its program ends without an error: keep it in the foreground, or use a Job; {remedy}"
+                )
         finished = case.time(ended.get("finishedAt"))
         wait = _back_off(restarts)
         due = (

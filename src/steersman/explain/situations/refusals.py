@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import NamedTuple
 
-from steersman.explain.model import Case, Finding, message_of
+from steersman.api.quantity import Quantity
+from steersman.explain.model import Case, Finding, Weight, message_of
 from steersman.explain.owners import controller_of_kind
 from steersman.explain.situations.registry import situation
-from steersman.explain.situations.running import CREATORS, next_try
+from steersman.explain.situations.running import CREATORS, next_try, replicaset_refused
 from steersman.explain.words import brief
 
 RECENT = timedelta(hours=1)
@@ -35,7 +36,8 @@ REFUSALS = (
         "quota",
         r"exceeded quota: (?P<name>[^,\s]+), requested: (?P<wanted>.+?), used: (?P<used>.+?), limited: (?P<limit>[^\s]+)",
         lambda m: (
-            f"ResourceQuota {m['name']} is used up ({m['used']} used of {m['limit']}), so no more pods may be created"
+            f"ResourceQuota {m['name']} is used up ({m['used']} used of {m['limit']}), "
+            f"so no more {_resource(m.string)} may be created"
         ),
         "raise the quota, or free what is used of it",
     ),
@@ -85,7 +87,7 @@ REFUSALS = (
     ),
     _refusal(
         "limit-range",
-        r"((maximum|minimum) .+ usage per (Pod|Container) is .+)",
+        r"((maximum|minimum) \S+ usage per|\S+ max limit to request ratio per) \w+ is .+",
         lambda m: f"a LimitRange of the namespace forbids these pods: {brief(m[0])}",
         "change the requests or limits in the pod template, or the LimitRange",
     ),
@@ -94,6 +96,12 @@ REFUSALS = (
         r"no PriorityClass with name (?P<name>\S+) was found",
         lambda m: f"PriorityClass {m['name']} does not exist, and the pods name it",
         "create the PriorityClass, or correct priorityClassName in the pod template",
+    ),
+    _refusal(
+        "runtime-class",
+        r'RuntimeClass "(?P<name>[^"]+)" not found',
+        lambda m: f"RuntimeClass {m['name']} does not exist, and the pods name it",
+        "create the RuntimeClass, or correct runtimeClassName in the pod template",
     ),
     _refusal(
         "rights",
@@ -110,9 +118,15 @@ REFUSALS = (
 )
 
 
-@situation(*CREATORS)
+def _resource(message: str) -> str:
+    """The resource whose object is refused, as the API server names it: ``jobs`` of ``jobs.batch "x" is forbidden``."""
+    named = re.search(r'([a-z]+)[a-z.0-9]* "[^"]*" is forbidden', message)
+    return named[1] if named else "pods"
+
+
+@situation("Deployment", "CronJob", *CREATORS)
 def refused_create(case: Case) -> Iterator[Finding]:
-    """The creation of pods or claims is refused: quota, policy, webhook, missing ServiceAccount …"""
+    """The creation of pods, claims, ReplicaSets or Jobs is refused: quota, policy, webhook, missing ServiceAccount …"""
     message = _message(case)
     if not message:
         return
@@ -131,7 +145,7 @@ def refused_create(case: Case) -> Iterator[Finding]:
     yield Finding(
         code="refused",
         subject=case.ref,
-        cause=f"the API server refuses its pods: {brief(message)}",
+        cause=f"the API server refuses its {_resource(message)}: {brief(message)}",
         controller=controller,
         next=f"{controller} tries again{next_try(case) or ', with a growing delay'}",
     )
@@ -141,7 +155,10 @@ def _message(case: Case) -> str:
     """The latest refusal: the condition where there is one, else an event, unless a pod was created since."""
     failure = case.condition("ReplicaFailure")
     if failure.get("status") == "True" and failure.get("reason") == "FailedCreate":
-        return str(failure.get("message", ""))
+        # A Deployment repeats the condition of its ReplicaSet, which has the finding.
+        return str(failure.get("message", "")) if case.ref.kind != "Deployment" else ""
+    if refused := replicaset_refused(case):
+        return refused
     for event in case.snapshot.events(case.document, "FailedCreate", "SuccessfulCreate"):
         if event.get("reason") == "SuccessfulCreate":
             # Of a burst, some may be created and the others refused in the same second.
@@ -159,3 +176,20 @@ def _lacks_pods(case: Case) -> bool:
     wanted = case.spec.get("replicas", case.status.get("desiredNumberScheduled", 0))
     pods = len(case.snapshot.owned(case.document, "Pod"))
     return isinstance(wanted, int) and pods < wanted
+
+
+@situation("ResourceQuota")
+def used_up(case: Case) -> Iterator[Finding]:
+    """A resource of the quota is used up: whatever needs more of it is refused."""
+    used = case.status.get("used") or {}
+    for name, limit in (case.status.get("hard") or {}).items():
+        amount = str(used.get(name, "0"))
+        if Quantity.parse(amount) >= Quantity.parse(str(limit)):
+            yield Finding(
+                code="used-up",
+                subject=case.ref,
+                cause=f"{name} is used up ({amount} of {limit})",
+                controller=controller_of_kind(case.ref.kind),
+                remedy="raise the quota, or free what is used of it",
+                weight=Weight.NOTE,
+            )

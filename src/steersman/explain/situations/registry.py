@@ -30,7 +30,7 @@ def findings(case: Case) -> Iterator[Finding]:
     for function in (*_table.get(case.ref.kind, ()), *_table.get(ANY, ())):
         try:
             yield from function(case)
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             yield Finding(
                 code="odd",
                 subject=case.ref,

@@ -23,7 +23,7 @@ STEERED = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationC
 def not_observed(case: Case) -> Iterator[Finding]:
     """The controller has not looked at the latest spec: no manager leads, or this controller is off."""
     generation = case.meta.get("generation", 0)
-    if case.status.get("observedGeneration", 0) >= generation:
+    if case.status.get("observedGeneration", 0) >= generation or replicaset_refused(case):
         return
     created = case.time(case.meta.get("creationTimestamp"))
     if created is None or case.now - created < SLOW or case.meta.get("deletionTimestamp"):
@@ -58,6 +58,12 @@ def not_observed(case: Case) -> Iterator[Finding]:
     )
 
 
+def replicaset_refused(case: Case) -> str:
+    """The refusal of a Deployment's new ReplicaSet; empty if there is none. Its controller does not observe the spec until then."""
+    progress = case.condition("Progressing")
+    return str(progress.get("message", "")) if progress.get("reason") == "ReplicaSetCreateError" else ""
+
+
 def _rounds(case: Case) -> Iterator[Mapping[str, Any]]:
     """The rounds of the object's own controller that the trace has, latest first."""
     controller = controller_of_kind(case.ref.kind)
@@ -85,7 +91,7 @@ def failing_rounds(case: Case) -> Iterator[Finding]:
     ending = (last or {}).get("ending") or {}
     if last is None or "failure" not in ending or ending.get("code") == 409:
         return
-    if ending.get("code") == 403 and case.ref.kind in CREATORS:
+    if ending.get("code") == 403 and case.ref.kind in ("Deployment", "CronJob", *CREATORS):
         # The refusal has a finding of its own.
         return
     yield Finding(

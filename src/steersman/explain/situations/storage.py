@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steersman.explain.model import Case, Finding, Weight, message_of
+from steersman.explain.model import Case, Document, Finding, Weight, message_of
 from steersman.explain.situations.registry import situation
-from steersman.explain.words import brief, count
+from steersman.explain.words import brief, some
 
 BINDER = "persistentvolume-binder-controller"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -18,6 +18,9 @@ def not_bound(case: Case) -> Iterator[Finding]:
     """The claim is not bound: no class, no default class, no matching volume, provisioning fails, or no pod uses it."""
     if case.status.get("phase", "Pending") != "Pending" or case.meta.get("deletionTimestamp"):
         return
+    if case.spec.get("volumeName"):
+        yield from _asked_volume(case)
+        return
     if "storageClassName" not in case.spec:
         yield from _without_class(case)
         return
@@ -27,17 +30,30 @@ def not_bound(case: Case) -> Iterator[Finding]:
         return
     class_ = case.snapshot.get("StorageClass", "", name)
     if class_ is None:
-        if case.snapshot.known("StorageClass") and not any(_matches(case, name)):
+        if case.snapshot.known("StorageClass"):
+            unfit = some(_unfit(case, name))
             yield Finding(
                 code="no-class",
                 subject=case.ref,
-                cause=f"StorageClass {name} does not exist, and no volume of that class matches",
+                cause=f"StorageClass {name} does not exist, and no volume of that class "
+                + (f"fits: {unfit}" if unfit else "matches"),
                 controller=BINDER,
                 next="it is bound when the class or a matching volume exists",
                 remedy=f"create StorageClass {name}, or name one of kubectl get storageclass in a new claim",
             )
         return
-    if class_.get("volumeBindingMode") == "WaitForFirstConsumer" and not _is_used(case):
+    late = class_.get("volumeBindingMode") == "WaitForFirstConsumer"
+    users = list(claim_pods(case))
+    if late and users and not any((pod.get("spec") or {}).get("nodeName") for pod in users):
+        yield Finding(
+            code="consumer-not-scheduled",
+            subject=case.ref,
+            cause=f"StorageClass {name} waits until a pod that uses the claim is scheduled (WaitForFirstConsumer)",
+            controller=BINDER,
+            next="a volume is bound or provisioned when the scheduler has found a node for the pod",
+            weight=Weight.CONSEQUENCE,
+        )
+    elif late and not users:
         yield Finding(
             code="first-consumer",
             subject=case.ref,
@@ -71,18 +87,60 @@ def _without_class(case: Case) -> Iterator[Finding]:
         )
 
 
-def _matches(case: Case, name: str) -> Iterator[str]:
-    """The names of the available volumes of a class."""
+def _unfit(case: Case, name: str) -> list[str]:
+    """The volumes of a class that have no claim, each with what it has to offer or why it does not."""
+    found: list[str] = []
     for volume in case.snapshot.objects("PersistentVolume"):
-        spec = volume.get("spec", {})
-        if spec.get("storageClassName", "") == name and volume.get("status", {}).get("phase") == "Available":
-            yield volume["metadata"]["name"]
+        spec, phase = volume.get("spec") or {}, (volume.get("status") or {}).get("phase")
+        claim = spec.get("claimRef") or {}
+        if spec.get("storageClassName", "") != name:
+            continue
+        if phase == "Released":
+            offers = f"is kept for its deleted claim {claim.get('namespace')}/{claim.get('name')}"
+        elif phase == "Available" and claim:
+            offers = f"is reserved for claim {claim.get('namespace')}/{claim.get('name')}"
+        elif phase == "Available":
+            size = (spec.get("capacity") or {}).get("storage")
+            offers = f"has {size} and {', '.join(spec.get('accessModes') or ())}"
+        else:
+            continue
+        found.append(f"{volume['metadata']['name']} {offers}")
+    return found
+
+
+def _asked_volume(case: Case) -> Iterator[Finding]:
+    """The claim names its volume, which does not exist or is not for it."""
+    name = case.spec["volumeName"]
+    volume = case.snapshot.get("PersistentVolume", "", name)
+    claim = ((volume or {}).get("spec") or {}).get("claimRef") or {}
+    owner = f"{claim.get('namespace')}/{claim.get('name')}"
+    if volume is None and case.snapshot.known("PersistentVolume"):
+        cause = f"it asks for PersistentVolume {name}, which does not exist"
+        remedy = f"create PersistentVolume {name}, or name another one in a new claim"
+    elif claim and owner != f"{case.ref.namespace}/{case.ref.name}":
+        cause = f"it asks for PersistentVolume {name}, which belongs to claim {owner}"
+        remedy = (
+            "name another volume in a new claim; if that claim is gone, remove spec.claimRef of the volume"
+        )
+    elif claim.get("uid") not in (None, "", case.meta.get("uid")):
+        cause = f"it asks for PersistentVolume {name}, which is kept for an earlier claim of its name"
+        remedy = f"remove spec.claimRef of PersistentVolume {name} to offer it again; its data stays"
+    else:
+        return
+    yield Finding(
+        code="asked-volume",
+        subject=case.ref,
+        cause=cause,
+        controller=BINDER,
+        next="it is bound when that volume is there for it",
+        remedy=remedy,
+    )
 
 
 def _no_volume(case: Case, which: str) -> Finding:
     wanted = (case.spec.get("resources") or {}).get("requests", {}).get("storage", "")
-    available = list(_matches(case, case.spec.get("storageClassName") or ""))
-    found = f"{count(len(available), 'volume')} available, but none fits" if available else "there is none"
+    unfit = some(_unfit(case, case.spec.get("storageClassName") or ""))
+    found = f"none fits: {unfit}" if unfit else "there is none"
     modes = ", ".join(case.spec.get("accessModes") or ())
     return Finding(
         code="no-volume",
@@ -94,12 +152,15 @@ def _no_volume(case: Case, which: str) -> Finding:
     )
 
 
-def _is_used(case: Case) -> bool:
-    return any(
-        (volume.get("persistentVolumeClaim") or {}).get("claimName") == case.ref.name
-        for pod in case.snapshot.objects("Pod", case.ref.namespace)
-        for volume in (pod.get("spec") or {}).get("volumes") or ()
-    )
+def claim_pods(case: Case) -> Iterator[Document]:
+    """The pods that mount a claim, by its name or as an ephemeral volume of theirs."""
+    for pod in case.snapshot.objects("Pod", case.ref.namespace):
+        for volume in (pod.get("spec") or {}).get("volumes") or ():
+            named = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+            if volume.get("ephemeral"):
+                named = f"{pod['metadata']['name']}-{volume.get('name')}"
+            if named == case.ref.name:
+                yield pod
 
 
 def _provisioning(case: Case, name: str, provisioner: str) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from steersman.explain.model import Case, Document, Finding, Weight
 from steersman.explain.owners import controller_of_kind
+from steersman.explain.situations.placement import has_selected_labels, matches_affinity, untolerated
 from steersman.explain.situations.registry import situation
 from steersman.explain.words import at, brief, count
 
@@ -104,6 +105,23 @@ def available_after(case: Case) -> Iterator[Finding]:
 
 
 @situation("StatefulSet")
+def no_governing_service(case: Case) -> Iterator[Finding]:
+    """The Service that gives the pods their DNS names does not exist."""
+    name = case.spec.get("serviceName")
+    if not name or not case.snapshot.known("Service"):
+        return
+    if case.snapshot.get("Service", case.ref.namespace, name) is None:
+        yield Finding(
+            code="governing-service",
+            subject=case.ref,
+            cause=f"Service {name}, which its serviceName names, does not exist, so its pods have no DNS names",
+            controller="endpointslice-controller",
+            remedy=f"create a headless Service {name} (clusterIP: None) that selects the pods",
+            weight=Weight.NOTE,
+        )
+
+
+@situation("StatefulSet")
 def ordered(case: Case) -> Iterator[Finding]:
     """Pods are created and updated one by one, and one of them is not ready."""
     if case.spec.get("podManagementPolicy") == "Parallel":
@@ -130,21 +148,21 @@ def broken_revision(case: Case) -> Iterator[Finding]:
     """The update does not go on: pods have to be deleted (OnDelete), or one of an old revision would have to become ready first."""
     update = case.status.get("updateRevision", "")
     current = case.status.get("currentRevision", "")
-    if not update or update == current or case.spec.get("podManagementPolicy") == "Parallel":
+    strategy = case.spec.get("updateStrategy") or {}
+    if not update or update == current:
         return
-    if (case.spec.get("updateStrategy") or {}).get("type") == "OnDelete":
-        yield Finding(
-            code="on-delete",
-            subject=case.ref,
-            cause="its update strategy is OnDelete, so pods keep the old template until they are deleted",
-            controller="statefulset-controller",
-            remedy="delete the pods that are to be updated",
-        )
+    if strategy.get("type") == "OnDelete":
+        yield _updated_by_hand(case)
         return
+    if case.spec.get("podManagementPolicy") == "Parallel":
+        return
+    partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
     for pod in case.snapshot.owned(case.document, "Pod"):
         revision = pod["metadata"].get("labels", {}).get("controller-revision-hash")
-        if revision not in (update, None) and not is_ready(pod):
-            name = pod["metadata"]["name"]
+        name = pod["metadata"]["name"]
+        # A pod below the partition keeps its template, and one that is being deleted is replaced.
+        kept = int(name.rpartition("-")[2]) < partition or pod["metadata"].get("deletionTimestamp")
+        if revision not in (update, None) and not is_ready(pod) and not kept:
             yield Finding(
                 code="broken-revision",
                 subject=case.ref,
@@ -157,6 +175,25 @@ def broken_revision(case: Case) -> Iterator[Finding]:
             return
 
 
+def _updated_by_hand(case: Case) -> Finding:
+    return Finding(
+        code="on-delete",
+        subject=case.ref,
+        cause="its update strategy is OnDelete, so pods keep the old template until they are deleted",
+        controller=controller_of_kind(case.ref.kind),
+        remedy="delete the pods that are to be updated",
+    )
+
+
+@situation("DaemonSet")
+def daemonset_on_delete(case: Case) -> Iterator[Finding]:
+    """Pods have an old template, and are replaced only when they are deleted."""
+    on_delete = (case.spec.get("updateStrategy") or {}).get("type") == "OnDelete"
+    outdated = case.status.get("updatedNumberScheduled", 0) < case.status.get("currentNumberScheduled", 0)
+    if on_delete and outdated:
+        yield _updated_by_hand(case)
+
+
 @situation("DaemonSet")
 def no_node_matches(case: Case) -> Iterator[Finding]:
     """The pods of the DaemonSet belong on no node: nodeSelector, affinity or taints."""
@@ -164,16 +201,28 @@ def no_node_matches(case: Case) -> Iterator[Finding]:
         return
     nodes = list(case.snapshot.objects("Node"))
     pod = (case.spec.get("template") or {}).get("spec") or {}
-    selector = pod.get("nodeSelector") or {}
+    selected = [node for node in nodes if has_selected_labels(pod, node)]
+    fitting = [node for node in selected if matches_affinity(pod, node)]
+    taints = untolerated(pod, fitting)
     if not nodes:
         cause, remedy = "there is no node at all", "add a node"
-    elif selector:
-        wanted = ", ".join(f"{name}={value}" for name, value in selector.items())
+    elif not selected:
+        wanted = ", ".join(f"{name}={value}" for name, value in pod["nodeSelector"].items())
         cause = f"no node of {len(nodes)} has the labels of its nodeSelector ({wanted})"
         remedy = "label the nodes accordingly, or change the nodeSelector"
+    elif not fitting:
+        cause = f"no node of {len(nodes)} matches its node affinity"
+        remedy = "label the nodes accordingly, or change the affinity"
+    elif taints:
+        cause = (
+            "the node that it selects has a taint"
+            if len(fitting) == 1
+            else f"the {len(fitting)} nodes that it selects have taints"
+        )
+        cause += f" that it does not tolerate ({taints})"
+        remedy = "add a toleration to the pod template, or remove the taint"
     else:
-        cause = f"no node of {len(nodes)} fits its affinity, or all have taints that it does not tolerate"
-        remedy = "add tolerations to the pod template, or change its affinity"
+        cause, remedy = f"its controller finds no node of {len(nodes)} that fits", ""
     yield Finding(
         code="no-node-matches",
         subject=case.ref,
