@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from steersman.plan.assumptions import Assumptions
@@ -88,6 +89,22 @@ def test_an_eviction_that_fails_ends_the_drain_and_is_told() -> None:
     assert report.exit_code == 2
     assert [each.by for each in report.refusals] == ["PodDisruptionBudget"]
     assert "more than one PodDisruptionBudget" in report.refusals[0].message
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 4])
+def test_a_budget_converges_whether_it_allows_evictions_or_not(replicas: int) -> None:
+    report = plan(copy_of(lambda cluster: cluster.apply(with_pod(replicas))), Apply(budget("a"), "a.yaml"))
+    assert report.not_converged == ()
+    assert report.exit_code == 0
+
+
+def test_a_budget_that_cannot_be_computed_does_not_converge() -> None:
+    bare = {"apiVersion": "v1", "kind": "Pod", **with_pod()["spec"]["template"]}
+    bare["metadata"] |= {"name": "bare", "namespace": "default"}
+    computed = budget("a")
+    computed["spec"] = {"maxUnavailable": 1, "selector": computed["spec"]["selector"]}
+    report = plan(copy_of(lambda cluster: cluster.apply(bare)), Apply(computed, "a.yaml"))
+    assert [each.object.name for each in report.not_converged] == ["a"]
 
 
 def test_missing_capacity_is_what_the_scheduler_looks_for() -> None:

@@ -41,8 +41,8 @@ NEVER_TARGETS = (
 FINALIZERS = "the program that owns a finalizer has to run and remove it"
 BYTES = ("memory", "ephemeral-storage", "hugepages-")
 """Resources whose amounts are bytes."""
-AS_ASKED = frozenset({"scaled-to-zero"})
-"""Findings that answer why a workload has no pods, and are no failure: it is as its spec asks."""
+AS_ASKED = frozenset({"scaled-to-zero", "pdb", "pdb-no-pods", "pdb-overlap"})
+"""Findings that answer a question and are no failure: a workload without pods, or a budget that refuses evictions, is as its spec asks."""
 STARTING = frozenset({"starting", "readiness"})
 """Findings about a pod that end by themselves while its containers have not had the time that they are assumed to take."""
 MAX_CAUSES = 5
@@ -127,8 +127,9 @@ class Outcome:
             for each in told.findings
             if each.depth == 0 and each.weight > Weight.NOTE and each.code not in AS_ASKED
         ]
-        if told.well or (told.tree[0].well and not own):
-            # A workload with all its replicas has converged, even if an old pod of it cannot end.
+        # A workload with all its replicas has converged, even if an old pod of it cannot end; a budget, once it is computed.
+        converged = told.tree[0].well or about.kind == "PodDisruptionBudget"
+        if told.well or (converged and not own):
             return None
         return self._told(about, told)
 
