@@ -48,9 +48,11 @@ class Servers:
 
     async def current(self) -> ApiServer:
         if self._current is None or not self._left:
-            if self._current is not None:
-                self._current.state.watches.close()
-                self._current.state.discovery.close()
+            # The bound on time may end this half-way: the next attempt must not close the same server again.
+            full, self._current = self._current, None
+            if full is not None:
+                full.state.watches.close()
+                full.state.discovery.close()
             self._current, self._left = await self._new(), RENEW
         self._left -= 1
         return self._current
