@@ -173,14 +173,14 @@ SCALES = (
     get("whose free replicas are", f"{GADGETS}/free"),
     patch("apply a deployment", f"{DEPLOYMENTS}/a?fieldManager=me", deployment("a"), APPLY, head=True),
     put("scale it", f"{DEPLOYMENTS}/a/scale?fieldManager=autoscaler", scale("a", 3)),
-    get("nobody's replicas", f"{DEPLOYMENTS}/a"),
+    get("replicas without an owner", f"{DEPLOYMENTS}/a"),
     patch("apply a deployment with replicas", f"{DEPLOYMENTS}/b?fieldManager=me", deployment("b", replicas=2), APPLY, head=True),
     put("scale that", f"{DEPLOYMENTS}/b/scale?fieldManager=autoscaler", scale("b", 3)),
     get("the autoscaler's replicas", f"{DEPLOYMENTS}/b"),
     patch("scale that to none", f"{DEPLOYMENTS}/b/scale?fieldManager=autoscaler", {"spec": {"replicas": 0}}),
     get("whose no replicas are", f"{DEPLOYMENTS}/b"),
     patch("scale that again", f"{DEPLOYMENTS}/b/scale?fieldManager=autoscaler", {"spec": {"replicas": 4}}),
-    get("nobody's from then on", f"{DEPLOYMENTS}/b"),
+    get("without an owner from then on", f"{DEPLOYMENTS}/b"),
 )
 # fmt: on
 JOB = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "app"}]}}}
