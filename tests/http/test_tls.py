@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -225,3 +226,70 @@ async def test_input_before_the_handshake_is_limited(site: Site) -> None:
         assert received < 100_000
     while not client.closed:
         await asyncio.sleep(0)
+
+
+# -- turns --------------------------------------------------------------------------------------
+
+
+def test_a_client_that_fills_its_socket_leaves_others_their_turn(tmp_path: Path) -> None:
+    uvloop = pytest.importorskip("uvloop")  # asyncio's own loop reads once in each iteration
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        sent, before_other = runner.run(flood(tmp_path))
+    assert sent > 20
+    assert before_other <= 3
+
+
+async def flood(directory: Path) -> tuple[int, int]:
+    """Send many large requests on one connection, and one on another while they are handled.
+
+    Returns how many large ones were sent, and how many of them were handled between sending and handling the other.
+    """
+    site, handled = Site(directory), list[str]()
+    begun = 10  # the first reads are smaller
+
+    async def record(request: HttpRequest) -> HttpResponse:
+        handled.append(request.raw_path[:6])
+        if handled.count("/flood") == begun:
+            other.sendall(b"GET /other HTTP/1.1\r\nHost: x\r\n\r\n")
+        return HttpResponse(200, (), b"")
+
+    site.server.handler = record
+    listening = await asyncio.get_running_loop().create_server(site.server, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    flooding, other = await connected(port, site.client), await connected(port, site.client)
+    request, sent = b"GET /flood" + b"d" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 0
+    # The event loop does nothing while this is sent: all of it waits in the socket.
+    with suppress(ssl.SSLWantWriteError):
+        while sent < 40:
+            flooding.sendall(request)
+            sent += 1
+    handled.clear()
+    while len(handled) < sent + 1:
+        await asyncio.sleep(0)
+    flooding.close()
+    other.close()
+    listening.close()
+    await site.server.shutdown(1)
+    return sent, handled.index("/other") - begun
+
+
+async def connected(port: int, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """A connection that has had its first response, and on which only the caller sends from now on."""
+    raw = socket.create_connection(("127.0.0.1", port))
+    raw.setblocking(False)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MIB)
+    made = context.wrap_socket(raw, server_hostname="localhost", do_handshake_on_connect=False)
+    await until_ready(made.do_handshake)
+    made.sendall(b"GET /first HTTP/1.1\r\nHost: x\r\n\r\n")
+    await until_ready(lambda: made.recv(4096))
+    return made
+
+
+async def until_ready(act: Callable[[], object]) -> None:
+    """Do what a connection that does not block can do only once the server has sent something."""
+    while True:
+        try:
+            act()
+            return
+        except ssl.SSLWantReadError:
+            await asyncio.sleep(0)

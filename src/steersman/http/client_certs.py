@@ -41,7 +41,7 @@ class PeerCertificates:
         context.verify_mode = ssl.CERT_OPTIONAL
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VerifyFlags(_NO_CHECK_TIME)
         # differs: a certificate whose usage excludes client authentication still ends the handshake.
-        setattr(context, "_msg_callback", self._on_message)  # noqa: B010  (private; there is no public hook)
+        _set_message_callback(context, self._on_message)
 
     def _on_message(
         self, secured: ssl.SSLObject, direction: str, version: int, content: int, message: int, data: bytes
@@ -53,6 +53,16 @@ class PeerCertificates:
             self._chains[secured] = chain
             secured.context.load_verify_locations(cadata=chain[0])
             self._on_trust(secured.context)
+
+
+def _set_message_callback(context: ssl.SSLContext, callback: Callable[..., None]) -> None:
+    """Have a function called with every TLS message and record header, its codes as integers.
+
+    The property of `ssl.SSLContext` converts each code to an enum first, for every record of every request; that of its
+    base class does not. Both are private: there is no public hook.
+    """
+    base: Any = super(ssl.SSLContext, ssl.SSLContext)
+    base._msg_callback.__set__(context, callback)
 
 
 MAX_TRUSTED = 64

@@ -3,7 +3,8 @@
 asyncio and uvloop have TLS of their own. It holds a buffer of 256 KiB for each connection, keeps the largest write of a
 connection in memory for as long as it lives, and begins a handshake for each client that connects. Here a connection
 holds nothing before its client has sent a byte, input and output pass in pieces of a TLS record, and few handshakes are
-carried out in each iteration of the event loop, so that a flood of new clients does not hold up the others.
+carried out in each iteration of the event loop, so that a flood of new clients does not hold up the others. Neither do
+clients that send faster than their requests are handled: there is one large read in each iteration.
 """
 
 from __future__ import annotations
@@ -23,12 +24,41 @@ _RECORD = 16 * 1024
 """Bytes of plaintext in a TLS record. An SSL object keeps buffers of the largest input and output it was given."""
 _MAX_HANDSHAKE = 64 * 1024
 """Bytes of input before the handshake is done: a chain of client certificates takes some."""
+_LARGE_READ = 64 * 1024
+"""Bytes of a read after which a connection waits for its turn to read on.
+
+Otherwise libuv reads up to 32 times 250 KiB at once from a client that keeps its socket full.
+"""
 HANDSHAKES_AT_ONCE = 8
 """Handshakes to advance in one iteration of the event loop. A step takes up to a millisecond."""
 
 
+class Turns:
+    """Work that would hold up other connections if all of it was done at once: some is done in each iteration of the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, at_once: int) -> None:
+        self._loop = loop
+        self._at_once = at_once
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._scheduled = False
+
+    def wait(self, act: Callable[[], None]) -> None:
+        """Call a function when it is its turn."""
+        self._waiting.append(act)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        for _ in range(min(self._at_once, len(self._waiting))):
+            self._waiting.popleft()()
+        self._scheduled = bool(self._waiting)
+        if self._scheduled:
+            self._loop.call_soon(self._run)
+
+
 class Handshakes:
-    """The connections of one server whose handshake is not done, and their turns."""
+    """The connections of one server whose handshake is not done, and the turns of all its connections."""
 
     def __init__(
         self,
@@ -42,22 +72,8 @@ class Handshakes:
         self.opened = opened
         self.pending: dict[TlsConnection, None] = {}
         self.loop = asyncio.get_running_loop()
-        self._waiting: deque[TlsConnection] = deque()
-        self._scheduled = False
-
-    def advance(self, connection: TlsConnection) -> None:
-        """Go on with a handshake whose client has sent something, when it is its turn."""
-        self._waiting.append(connection)
-        if not self._scheduled:
-            self._scheduled = True
-            self.loop.call_soon(self._run)
-
-    def _run(self) -> None:
-        for _ in range(min(HANDSHAKES_AT_ONCE, len(self._waiting))):
-            self._waiting.popleft().advance_handshake()
-        self._scheduled = bool(self._waiting)
-        if self._scheduled:
-            self.loop.call_soon(self._run)
+        self.turns = Turns(self.loop, HANDSHAKES_AT_ONCE)
+        self.reading_turns = Turns(self.loop, 1)
 
 
 class TlsConnection(asyncio.Transport, asyncio.Protocol):
@@ -72,8 +88,10 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
         "_outgoing",
         "_queued",
         "_read_early",
+        "_reading_paused",
         "_socket",
         "_tls",
+        "_yielding",
         "since",
     )
 
@@ -96,6 +114,10 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
         """Bytes of the handshake."""
         self._queued = False
         """The handshake waits for its turn."""
+        self._reading_paused = False
+        """Input is left in the socket until it is wanted again."""
+        self._yielding = False
+        """Input is left in the socket until it is this connection's turn to read."""
         self._closing = False
 
     def time_out(self) -> None:
@@ -113,6 +135,8 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
         if self._closing:
             return
         if self._application is not None:
+            if len(data) >= _LARGE_READ:
+                self._yield_turn()
             self._receive(data)
             return
         if self._incoming is None:
@@ -121,11 +145,23 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
             self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         # Behind the handshake the first request may follow at once.
         self._early += data
-        if len(self._early) > _MAX_HANDSHAKE and self._socket is not None:
-            self._socket.pause_reading()
+        if len(self._early) > _MAX_HANDSHAKE:
+            self.pause_reading()
         if not self._queued:
             self._queued = True
-            self._handshakes.advance(self)
+            self._handshakes.turns.wait(self.advance_handshake)
+
+    def _yield_turn(self) -> None:
+        """Leave further input in the socket until it is this connection's turn to read."""
+        if self._socket is not None and not self._yielding:
+            self._yielding = True
+            self._socket.pause_reading()
+            self._handshakes.reading_turns.wait(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._yielding = False
+        if not self._reading_paused:
+            self.resume_reading()
 
     def pause_writing(self) -> None:
         if self._application is not None:
@@ -251,11 +287,13 @@ class TlsConnection(asyncio.Transport, asyncio.Protocol):
         return 0 if self._socket is None else self._socket.get_write_buffer_size()
 
     def pause_reading(self) -> None:
+        self._reading_paused = True
         if self._socket is not None and not self._closing:
             self._socket.pause_reading()
 
     def resume_reading(self) -> None:
-        if self._socket is not None and not self._closing:
+        self._reading_paused = False
+        if self._socket is not None and not self._closing and not self._yielding:
             self._socket.resume_reading()
 
     def is_closing(self) -> bool:
