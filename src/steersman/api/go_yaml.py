@@ -3,6 +3,8 @@
 That is version 1.1 (``yes`` is true) without dates and base-60 numbers, with keys of any scalar type, merge keys,
 and a limit for aliases. Request bodies, kubeconfig files (of several documents the first counts) and manifests are
 read here, so that no input reaches PyYAML's own constructors, which recurse and raise what they like.
+
+PyYAML is imported by the first document: it takes as long to load as a dozen modules of ours, and most clients send JSON.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import yaml
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steersman.api.nesting import MAX_DEPTH
+
+if TYPE_CHECKING:
+    import yaml
 
 MAX_NODES = 250_000
 """The number of nodes a YAML document may have, with all aliases expanded.
@@ -44,10 +47,6 @@ class YamlSyntaxError(MalformedDocument):
         """Counted from 1; 0 if unknown."""
 
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The loader whose parser is used; libyaml's where there is one."""
-
-
 def decode(raw: bytes) -> tuple[Any, tuple[str, ...]]:
     """Decodes the first YAML document; returns it with its duplicate keys. Raises `MalformedDocument`."""
     return next(_decoded(raw), (None, ()))
@@ -59,9 +58,13 @@ def decode_all(raw: bytes) -> list[Any]:
 
 
 def _decoded(raw: bytes) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    import yaml
+
+    # libyaml's parser where there is one.
+    parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loader = None
     try:
-        loader = _Loader(raw)
+        loader = parser(raw)
         while (node := _compose(loader)) is not None:
             constructor = _Constructor()
             yield constructor.value(node), tuple(constructor.duplicate_keys)
@@ -104,6 +107,8 @@ def _compose(loader: Any) -> _Node | None:
 
     Unlike PyYAML's composer it does not recurse, so the depth need not be checked by parsing twice.
     """
+    import yaml
+
     anchors: dict[str, _Node] = {}
     root: list[_Node] = []
     open_: list[list[_Node]] = [root]
@@ -167,6 +172,8 @@ def _syntax_error(error: yaml.MarkedYAMLError) -> YamlSyntaxError:
 
 
 def _go_message(error: yaml.MarkedYAMLError) -> str:
+    import yaml
+
     line = 0
     if error.problem_mark is not None and error.problem_mark.line:
         line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError)

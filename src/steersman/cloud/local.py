@@ -12,7 +12,6 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, TypeAlias
 
 import msgspec
-import yaml
 
 from steersman.api.cloud import CloudError, ClusterObjects, Route
 from steersman.api.ip_addresses import parse_cidr, parse_ip
@@ -218,6 +217,8 @@ def from_config(config: bytes | None) -> LocalProvider:
     """The provider of a configuration file in YAML: ``pools: [192.0.2.10-192.0.2.99]``. Raises ValueError."""
     if config is None:
         raise ValueError("it needs a file with `pools: [192.0.2.10-192.0.2.99]` (--cloud-config)")
+    import yaml
+
     try:
         given: Any = yaml.safe_load(config)
     except yaml.YAMLError as error:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 INVALID_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
 """Finds a character that no header value may have."""
-_TARGET = re.compile(r"[\x21-\x7e\x80-\U0010ffff]+").fullmatch
+_TARGET = re.compile(r"[^\x00-\x20\x7f]+").fullmatch
 _METHOD = re.compile(r"[A-Z]+").fullmatch
 _HOST = re.compile(r"[0-9A-Za-z!$%&()*+,.:;=\['\]_~-]*").fullmatch
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/?]*)?").match

@@ -9,7 +9,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import urlsplit
 
@@ -34,8 +34,9 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 
 def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
-    fits = re.compile(pattern, flags | re.ASCII).fullmatch
-    return lambda text: fits(text) is not None
+    # Compiled when it is first used: most clusters use few formats, or none.
+    compiled = cache(lambda: re.compile(pattern, flags | re.ASCII))
+    return lambda text: compiled().fullmatch(text) is not None
 
 
 def _uuid(version: str = "[0-9a-f]", variant: str = "[0-9a-f]") -> Callable[[str], bool]:

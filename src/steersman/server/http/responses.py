@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import yaml
 
 from steersman.api.errors import ApiError, NotAcceptable
 from steersman.api.generated.autoscaling_v1 import Scale
@@ -352,11 +351,11 @@ def encoded(ctx: Context, choice: MediaTypeOptions, body: bytes, status: int = 2
 
 
 def _yaml(body: bytes) -> bytes:
-    text: str = yaml.dump(msgspec.json.decode(body), Dumper=_Dumper, default_flow_style=False)
+    import yaml
+
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(msgspec.json.decode(body), Dumper=dumper, default_flow_style=False)
     return text.encode()
-
-
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def compressed(response: Response, accepted: str) -> Response:
