@@ -119,7 +119,9 @@ def test_the_table_of_metrics_is_what_is_shown(scraped: dict[str, Scraped], bina
 def test_what_the_reference_shows_is_shown_here_or_known_to_be_missing(scraped: dict[str, Scraped]) -> None:
     theirs, ours = (scraped[name].heads for name in ("kube-controller-manager", "steersman"))
     missing = {name for name in theirs if name not in ours and not name.startswith("go_")}
-    unexplained = {name for name in missing if not rows()[name]["missing"]}
+    # Shown from the first skipped sync on, and chance decides in which of the two a cache lags behind its own write.
+    by_chance = "_stale_sync_skips_total"
+    unexplained = {name for name in missing if not rows()[name]["missing"] and not name.endswith(by_chance)}
     assert unexplained == set()
 
 
