@@ -6,7 +6,6 @@ Group versions that could not be discovered are listed, so that they cannot be m
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -46,7 +45,7 @@ class ApiResource(msgspec.Struct, frozen=True):
 
     def supports(self, *verbs: str) -> bool:
         """Report whether the resource supports all of these verbs."""
-        return all(verb in self.verbs for verb in verbs)
+        return set(verbs).issubset(self.verbs)
 
 
 class FailedGroupVersion(msgspec.Struct, frozen=True):
@@ -60,8 +59,7 @@ class FailedGroupVersion(msgspec.Struct, frozen=True):
         return self.group_version.rpartition("/")[0]
 
 
-@dataclass(frozen=True)
-class DiscoveryResult:
+class DiscoveryResult(msgspec.Struct, frozen=True, dict=True):
     """The discovered resources, and the group versions that could not be discovered."""
 
     resources: tuple[ApiResource, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -190,23 +190,23 @@ class DynamicInformers:
         if found.resources != known.resources or found.failed != known.failed:
             self.all_objects.discovered = found
         wanted = {
-            each.id: each
+            each.id: (each, controllers)
             for each in found.preferred
-            if any(one.declared.wants(each) for one in self._controllers)
+            if (controllers := [one for one in self._controllers if one.declared.wants(each)])
         }
-        for id_, resource in wanted.items():
+        for id_, (resource, controllers) in wanted.items():
             followed = self._followed.get(id_)
             if followed is not None and not _served(followed, found):
                 self._end(followed)
                 followed = None
             if followed is None:
-                self._begin(resource)
+                self._begin(resource, controllers)
             else:
                 followed.missing_since = None
         waiting = self._let_go(wanted)
         self._seen = None if waiting or found.failed else found
 
-    def _begin(self, resource: ApiResource) -> None:
+    def _begin(self, resource: ApiResource, controllers: Sequence[AllResourcesCaches]) -> None:
         kind = resource.partial
         if resource.id == APISERVICES:
             kind = kind.as_(LabelledPartialObject)
@@ -217,9 +217,9 @@ class DynamicInformers:
         followed = _Followed(resource, informer.kind, informer, shared)
         self._followed[resource.id] = self._unread[resource.id] = followed
         self.all_objects.attach(informer.kind, informer.store)
-        self._listen(followed)
+        self._listen(followed, controllers)
 
-    def _let_go(self, wanted: dict[str, ApiResource]) -> bool:
+    def _let_go(self, wanted: Container[str]) -> bool:
         """Drop resources that have been missing for long enough; returns whether others still wait."""
         now = self._clock.monotonic()
         waiting = False
@@ -253,9 +253,8 @@ class DynamicInformers:
             self._seen = None
             self._hint.set()
 
-    def _listen(self, followed: _Followed) -> None:
+    def _listen(self, followed: _Followed, controllers: Sequence[AllResourcesCaches]) -> None:
         kind, resource, all_objects = followed.kind, followed.resource, self.all_objects
-        controllers = [each for each in self._controllers if each.declared.wants(resource)]
         hints = resource.id in HINTS
         word = kind.name
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from steersman.api.clock import Clock
@@ -136,7 +137,7 @@ class Recorder:
         self._api = api
         self._clock = clock
         self._component = component
-        self._scribe = Scribe(component, host, clock.random)
+        self._host = host
         self._fence = fence
         self._parallel = parallel
         self._rate = qps, burst
@@ -144,19 +145,39 @@ class Recorder:
         """The events of each host above its rate limit."""
         self._queued = queued
         self._kind: Kind[Any] = EVENTS if sink == "core" else SERIES_EVENTS
-        self._correlator: Correlator | SeriesCorrelator
-        self._correlator = Correlator() if sink == "core" else SeriesCorrelator()
         self._pending: dict[Identity, _Entry] = {}
         self._resting: dict[Identity, _Entry] = {}
-        self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
-        self._taken = asyncio.Event()
-        """Whether there may be series."""
-        self._closing = asyncio.Event()
-        self._closed = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
         self._context: Context | None = None
         """The context of the task that opened the recorder; None if it is not open."""
         self._overflowing = False
+
+    # -- made with the first event, which most recorders never have
+
+    @cached_property
+    def _scribe(self) -> Scribe:
+        return Scribe(self._component, self._host, self._clock.random)
+
+    @cached_property
+    def _correlator(self) -> Correlator | SeriesCorrelator:
+        return Correlator() if self._kind is EVENTS else SeriesCorrelator()
+
+    @cached_property
+    def _queue(self) -> asyncio.Queue[_Entry]:
+        return asyncio.Queue()
+
+    @cached_property
+    def _taken(self) -> asyncio.Event:
+        """Whether there may be series."""
+        return asyncio.Event()
+
+    @cached_property
+    def _closing(self) -> asyncio.Event:
+        return asyncio.Event()
+
+    @cached_property
+    def _closed(self) -> asyncio.Event:
+        return asyncio.Event()
 
     # -- taking -------------------------------------------------------------------------------
 
@@ -292,7 +313,7 @@ class Recorder:
     def open(self) -> None:
         """Send events from now on, until closed. What was emitted before is not lost."""
         self._context = copy_context()
-        if not self._queue.empty():
+        if self._pending:
             self._start()
 
     @property

@@ -61,7 +61,10 @@ class Informer(Generic[O]):
         self._reflector = Reflector(api, kind, self, clock, streams=streams)
         self._handlers: tuple[Callable[[Change[O]], None], ...] = ()
         self._watchers: tuple[Callable[[int], None], ...] = ()
-        self._full = asyncio.Event()
+        self.synced = False
+        """Whether the store has been filled, and its handlers told."""
+        self._full: asyncio.Event | None = None
+        """Made for those who wait, of which there are few."""
         self._metrics = None
         if metrics is not None:
             store = self.store
@@ -84,13 +87,11 @@ class Informer(Generic[O]):
         """Call this with the store's revision whenever that moves, after the handlers of what moved it."""
         self._watchers = (*self._watchers, handler)
 
-    @property
-    def synced(self) -> bool:
-        """Whether the store has been filled, and its handlers told."""
-        return self._full.is_set()
-
     async def wait_synced(self) -> None:
-        await self._full.wait()
+        if not self.synced:
+            if self._full is None:
+                self._full = asyncio.Event()
+            await self._full.wait()
 
     @property
     def state(self) -> State:
@@ -165,7 +166,9 @@ class Informer(Generic[O]):
             if change.new is not None and change.new.key in unreadable:
                 self._complain(change.new.key, unreadable[change.new.key])
         self._tell(changes)
-        self._full.set()
+        self.synced = True
+        if self._full is not None:
+            self._full.set()
         self._progressed()
 
     def changed(self, obj: O, error: str, resource_version: str) -> None:
@@ -254,6 +257,8 @@ class Informers:
         self._resync = resync
         self._metrics = metrics
         self._informers: dict[Place, Informer[Any]] = {}
+        self._by_kind: dict[Kind[Any], Informer[Any]] = {}
+        """The informers of kinds that were asked for before: there are many askers of few kinds."""
         self._tasks: dict[Place, asyncio.Task[None]] = {}
         self._empty: dict[Place, EmptyKind] = {}
         """The kinds without objects, which have no task until they have some."""
@@ -293,6 +298,9 @@ class Informers:
         Raises `TypeError` for a resource that is already read as another type: there is one copy of each object, so
         there is one type. A base class of that type is fine, such as `Object` for the metadata.
         """
+        known = self._by_kind.get(kind)
+        if known is not None:
+            return known
         place = _place(kind)
         known = self._informers.get(place)
         if known is not None:
@@ -302,6 +310,7 @@ class Informers:
                     f"{kind.resource} is read as {held.version} {held.type.__qualname__} already, "
                     f"and cannot be read as {kind.version} {kind.type.__qualname__} too"
                 )
+            self._by_kind[kind] = known
             return known
         informer = Informer(
             kind,
@@ -311,7 +320,7 @@ class Informers:
             metrics=self._metrics,
             streams=self._streams,
         )
-        self._informers[place] = informer
+        self._informers[place] = self._by_kind[kind] = informer
         if self._group is not None:
             self._launch(place, informer)
         return informer
@@ -334,7 +343,8 @@ class Informers:
     def drop(self, kind: Kind[Any]) -> None:
         """Stop the informer of a kind, for resources that come and go."""
         place = _place(kind)
-        self._informers.pop(place, None)
+        dropped = self._informers.pop(place, None)
+        self._by_kind = {known: each for known, each in self._by_kind.items() if each is not dropped}
         task = self._tasks.pop(place, None)
         if task is not None:
             task.cancel()

@@ -65,7 +65,6 @@ class LocalApi:
         self.user = user
         self.manager = manager
         self.capabilities: Capabilities = InProcess(server)
-        self._discovered = (-1, DiscoveryResult())
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -143,10 +142,7 @@ class LocalApi:
 
     async def discover(self) -> DiscoveryResult:
         await turn()
-        generation = self.server.registry.generation
-        if self._discovered[0] != generation:
-            self._discovered = generation, discover(self.server.registry)
-        return self._discovered[1]
+        return discover(self.server.registry)
 
     async def document(self, path: str) -> dict[str, Any]:
         await turn()

@@ -22,7 +22,13 @@ _CUSTOM_RESOURCE_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def discover(registry: Registry) -> DiscoveryResult:
-    """All resources that a registry serves. The result is the same until the registry's generation changes."""
+    """All resources that a registry serves: the same object until one is added or removed, also for forks."""
+    if registry.discovered is None:
+        registry.discovered = _discovered(registry)
+    return registry.discovered
+
+
+def _discovered(registry: Registry) -> DiscoveryResult:
     gated = tuple(_api_resource(row) for row in registry.rows() if row.gate)
     built_in = (*_built_in_resources(), *gated)
     built_in_versions = {(resource.group, resource.version) for resource in built_in}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 from msgspec.structs import force_setattr, replace
 
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import NotFound
 from steersman.api.generated import Resource as Row
 from steersman.api.generated import gated_resources, load, resources
@@ -93,6 +95,8 @@ class Registry:
         self._kinds: dict[Kind[Any], Resource] = {}
         self.generation = 0
         """Incremented when a resource is added or removed; caches compare it."""
+        self.discovered: DiscoveryResult | None = None
+        """What discovery shows of these resources; None until it is asked for."""
 
     def of(self, kind: Kind[Any]) -> Resource:
         """The resource of a kind. Raises `NotFound` if it is not served."""
@@ -128,7 +132,7 @@ class Registry:
         for row in gated_resources():
             if row.gate in self.gates:
                 self._rows[row.group, row.version, row.plural] = row
-        self.generation += 1
+        self._changed()
 
     def rows(self) -> tuple[Row, ...]:
         """The built-in resources, in the order of discovery."""
@@ -141,14 +145,17 @@ class Registry:
     def add(self, resource: Resource) -> None:
         """Serves a resource, in place of any other of the same group, version and plural."""
         self._resources[resource.group, resource.version, resource.plural] = resource
-        self._kinds.clear()
-        self.generation += 1
+        self._changed()
 
     def remove(self, resource: Resource) -> None:
         """Stops serving a resource that was added."""
         self._resources.pop((resource.group, resource.version, resource.plural), None)
+        self._changed()
+
+    def _changed(self) -> None:
         self._kinds.clear()
         self.generation += 1
+        self.discovered = None
 
     def added(self) -> tuple[Resource, ...]:
         """The resources that are not built in."""
@@ -166,9 +173,8 @@ class Registry:
 
     def fork(self) -> Registry:
         """An independent copy."""
-        fork = Registry()
-        fork._rows, fork.gates = dict(self._rows), self.gates
-        fork._resources = dict(self._resources)
+        fork = copy(self)
+        fork._rows, fork._resources, fork._kinds = dict(self._rows), dict(self._resources), dict(self._kinds)
         return fork
 
 
