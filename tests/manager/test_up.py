@@ -402,6 +402,34 @@ def test_a_port_that_is_taken_and_a_foreign_directory_are_one_line(
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["thesis.txt"]
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1", "0.0.0.0"])
+async def test_clients_connect_to_the_host_that_a_control_plane_listens_on(tmp_path: Path, host: str) -> None:
+    options = read([f"--host={host}", "--port=0", "--nodes=0", f"--kubeconfig={tmp_path / 'config'}"])
+    async with run_control_plane(options, RealClock()) as running:
+        async with HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api:
+            assert (await api.document("/version"))["major"] == "1"
+        assert host in running.url
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("", "--host must be a host name in ASCII or an IP address, but got ''"),
+        ("b\u00fccher", "--host must be a host name in ASCII or an IP address, but got 'b\u00fccher'"),
+        ("192.0.2.1", "pass another --host"),
+        ("no.such.host.invalid", "pass another --host"),
+    ],
+)
+def test_a_host_that_cannot_be_listened_on_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], host: str, said: str
+) -> None:
+    assert cli.main(["up", f"--host={host}", "--port=0", f"--kubeconfig={tmp_path / 'config'}"]) == 1
+    error = capfd.readouterr().err
+    assert error.startswith("Error: ")
+    assert error.count("\n") == 1
+    assert said in error
+
+
 @pytest.mark.parametrize(
     ("flags", "warned"),
     [

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import secrets
-import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.clock import Clock
@@ -100,11 +100,13 @@ SETTINGS = Settings(
 )
 """Flags of the controllers that differ from their defaults: the files are the server's own keys."""
 
+_PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
+"""Errors of a port: it is in use, or reserved for the system. All others are errors of the host's name or address."""
+
 Durable = Callable[[], Coroutine[Any, Any, None]]
 
 
-@dataclass(frozen=True, slots=True)
-class ControlPlaneOptions:
+class ControlPlaneOptions(msgspec.Struct, frozen=True):
     """Options of ``steersman up``."""
 
     kubeconfig: Path
@@ -118,12 +120,12 @@ class ControlPlaneOptions:
     verbosity: int
     max_connections: int
     max_watches: int
-    gates: Mapping[str, bool] = field(default_factory=dict)
+    gates: Mapping[str, bool] = EMPTY
     """The feature gates that differ from their defaults."""
     csi: bool = False
     dra: Devices | None = None
     """The simulated devices of each node; None: ResourceClaims are not allocated."""
-    webhook_addresses: Mapping[str, str] = field(default_factory=dict)
+    webhook_addresses: Mapping[str, str] = EMPTY
     """The addresses of Services that webhooks and APIServices name."""
     scheduler: bool = True
     """Whether there is a scheduler, where there are nodes."""
@@ -152,8 +154,7 @@ class ControlPlaneOptions:
         return [f"node-{number}" for number in range(1, self.nodes + 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class RunningControlPlane:
+class RunningControlPlane(msgspec.Struct, frozen=True):
     """A control plane that is ready."""
 
     url: str
@@ -225,14 +226,15 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
                 f"--audit-log: cannot write {options.audit_log}: {error.strerror}; pass another file"
             ) from None
         address = f"{options.host}:{options.port}"
-        raise UsageError(
-            f"cannot listen on {address}: {_cause(error)}; pass another --port, or --port=0"
-        ) from None
+        remedy = "--port, or --port=0" if error.errno in _PORT_ERRORS else "--host"
+        raise UsageError(f"cannot listen on {address}: {_cause(error)}; pass another {remedy}") from None
     stack.push_async_callback(api_server.close)
     clients = RemoteClients(api_server.url, boot.authority, lambda: api_server.state.aggregator)
     stack.push_async_callback(clients.close)
     path = options.kubeconfig
     if options.command:
+        import tempfile
+
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
     text = boot.kubeconfig(api_server.url)
     try:

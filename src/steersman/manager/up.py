@@ -15,9 +15,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from steersman.api.clock import Clock, RealClock
 from steersman.manager import console, logs, process
@@ -60,6 +61,8 @@ def options(given: Given) -> ControlPlaneOptions:
         raise UsageError(f"--pod-logs: {values['pod-logs']} is no directory")
     if not 0 < values["speed"] < math.inf:
         raise UsageError(f"--speed must be more than 0, but got {values['speed']:g}")
+    if not values["host"] or not values["host"].isascii():
+        raise UsageError(f"--host must be a host name in ASCII or an IP address, but got {values['host']!r}")
     if not 0 <= values["port"] < 65536:
         raise UsageError(f"--port must be from 0 to 65535, but got {values['port']}")
     if not 0 <= values["ui-port"] < 65536:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from steersman.api.generated.apiregistration_v1 import APIService, APIServiceSpe
 from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.signing_keys import KeySet
-from steersman.client.tls import load_certificate
+from steersman.client.certificates import load_certificate
 from steersman.http.client_certs import ClientCertContexts
 from steersman.http.limits import MAX_WATCHES, Limits
 from steersman.server import admission
@@ -87,6 +87,8 @@ _HOSTS = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
+_ADDRESSES = ("127.0.0.1", "::1", SERVICE_ADDRESS)
+"""The names and addresses of every serving certificate, besides the host to listen on."""
 
 
 # -- server -----------------------------------------------------------------------------------
@@ -201,9 +203,11 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         cert, key, signing = (file.read_bytes() for file in files)
         return cls(CertificateAuthority(CertificatePair(cert, key), now), KeySet.load(signing), now)
 
-    def tls(self, addresses: Iterable[str] = ("127.0.0.1", "::1", SERVICE_ADDRESS)) -> ClientCertContexts:
-        """The TLS contexts of the server. Client certificates are optional; the authenticator verifies them."""
-        pair = self.authority.serving(_HOSTS, addresses)
+    def tls(self, host: str) -> ClientCertContexts:
+        """The TLS contexts of a server that listens on a host. Client certificates are optional; the authenticator verifies them."""
+        names, addresses = dict.fromkeys(_HOSTS), dict.fromkeys(_ADDRESSES)
+        (addresses if _is_address(host) else names)[host] = None
+        pair = self.authority.serving(names, addresses)
 
         def make() -> ssl.SSLContext:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -261,7 +265,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         _publish_front_proxy(server, self.authority.pair.cert, front_proxy.pair.cert)
         api_server = await serve(
             server,
-            tls=self.tls(dict.fromkeys((host, "127.0.0.1", "::1", SERVICE_ADDRESS))),
+            tls=self.tls(host),
             host=host,
             port=port,
             durable=durable,
@@ -293,6 +297,14 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
             "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
         }
         return msgspec.json.format(msgspec.json.encode(config), indent=2)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _base64(data: bytes) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from steersman.api.errors import ApiError, NotFound, ServerError, Unauthorized
 from steersman.http.client_certs import ClientCertContexts, PeerCertificates, secured
@@ -152,15 +152,15 @@ class ApiServer:
         if tls is not None:
             self._peers = tls.peers
             self._http.secure(tls.listening())
-        self._listener = await loop.create_server(
-            self._http, self.host, port, backlog=1024, reuse_address=True
-        )
+        # A str would be encoded for IDNA, which loads tables of Unicode that nothing else needs.
+        host: Any = (self.host.encode("ascii"),)
+        self._listener = await loop.create_server(self._http, host, port, backlog=1024, reuse_address=True)
         self.port = self._listener.sockets[0].getsockname()[1]
         services = self.state.server.store.table(_AGGREGATED[0]).select(Selection())
         if any(each.spec.service is not None for each in services):
             self._aggregate()
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        self.state.address = f"{host}:{self.port}"
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        self.state.address = f"{name}:{self.port}"
 
     async def close(self) -> None:
         """Stops listening, ends all watches, and waits for the requests under way."""
