@@ -7,6 +7,7 @@ import hmac
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from steersman.api.jwt import BoundObjectRef, Claims, InvalidCredential, KubernetesClaim, Verifier, encode
@@ -133,14 +134,10 @@ def test_audiences_may_be_one_or_many(aud: Any, audiences: tuple[str, ...]) -> N
     assert claims.audiences == audiences
 
 
-class Counted(SigningKey):
+class Counted(SigningKey, frozen=True, eq=False, dict=True, kw_only=True):
     """A key that remembers what it was asked to check."""
 
-    def __init__(self, key: SigningKey) -> None:
-        super().__init__(key.public, key.private)
-        object.__setattr__(self, "checked", [])
-
-    checked: list[bytes]
+    checked: list[bytes] = msgspec.field(default_factory=list)
 
     def verifies(self, signature: bytes, data: bytes) -> bool:
         self.checked.append(signature)
@@ -148,7 +145,7 @@ class Counted(SigningKey):
 
 
 def test_a_good_signature_is_checked_once_and_a_bad_one_each_time() -> None:
-    key = Counted(KEYS.signer)
+    key = Counted(KEYS.signer.public, KEYS.signer.private)
     verifier = Verifier(KeySet([key]), [ISSUER])
     good, bad = encode(CLAIMS, KEYS.signer), tampered()[0]
     for _ in range(3):

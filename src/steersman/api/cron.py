@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -158,6 +157,8 @@ def time_zone(name: str) -> tzinfo:
         return UTC
     if name[0] in "/\\" or ".." in re.split(r"[/\\]", name):
         raise LookupError("time: invalid location name")
+    from zoneinfo import ZoneInfo
+
     try:
         if all(map(_is_zone_part, name.split("/"))):
             return ZoneInfo(name)

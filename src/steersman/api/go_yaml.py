@@ -15,7 +15,9 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from steersman.api.nesting import MAX_DEPTH
 
@@ -89,11 +91,11 @@ class _Node:
         self.anchor = anchor
 
 
-class _Sequence(NamedTuple):
+class _Sequence(msgspec.Struct, frozen=True):
     items: list[_Node]
 
 
-class _Mapping(NamedTuple):
+class _Mapping(msgspec.Struct, frozen=True):
     parts: list[_Node]
     """Keys and values in turn."""
 

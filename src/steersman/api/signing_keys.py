@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
 
 from steersman.api.pem import CERTIFICATE, PRIVATE_KEYS, blocks, parse_certificate
 
@@ -46,8 +47,7 @@ def base64url_decode(text: str) -> bytes:
     return data
 
 
-@dataclass(frozen=True, eq=False)
-class SigningKey:
+class SigningKey(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A key pair, or a public key that can only verify."""
 
     public: Public

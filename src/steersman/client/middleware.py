@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
 
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, Page, UndecodableObject, WatchEvent
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ApiCall(NamedTuple):
+class ApiCall(msgspec.Struct, frozen=True):
     """A request for a resource."""
 
     method: str

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from steersman.client.certificates import load_certificate
 from steersman.client.config import ConfigError, Pem, TlsConfig
 
 
@@ -86,40 +84,6 @@ def client_context(material: TlsMaterial, tls: TlsConfig) -> ssl.SSLContext:
                 f"{where}: not a PEM certificate with the unencrypted key that belongs to it"
             ) from None
     return context
-
-
-def load_certificate(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """Load a certificate and its key into a context. Raises `ssl.SSLError`, `ValueError` or `OSError`."""
-    with _as_file(cert + b"\n" + key) as path:
-        context.load_cert_chain(path, password=_no_password)
-
-
-def _no_password() -> str:
-    """Refuse an encrypted key. Without this callback OpenSSL would prompt on the terminal."""
-    raise ValueError("the key is encrypted")
-
-
-@contextmanager
-def _as_file(content: bytes) -> Iterator[str]:
-    """Provide a path to read the content from: the ssl module loads certificates from files only.
-
-    Where the system supports it, the file is in memory, so that an inline key is never written to disk.
-    """
-    if hasattr(os, "memfd_create"):
-        handle = os.memfd_create("pem")
-        try:
-            os.write(handle, content)
-            yield f"/proc/self/fd/{handle}"
-        finally:
-            os.close(handle)
-        return
-    handle, path = tempfile.mkstemp()
-    try:
-        os.write(handle, content)
-        os.close(handle)
-        yield path
-    finally:
-        os.unlink(path)
 
 
 _CLOCK = "renew it on the server, or set the clock of this machine"

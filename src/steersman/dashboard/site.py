@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -50,7 +50,7 @@ CONTROLLERS = "/debug/rounds?include=controllers,fights"
 Header = tuple[str, str]
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, frozen=True):
     """A whole response."""
 
     body: bytes
@@ -69,7 +69,7 @@ class StreamWriter(Protocol):
     def keep(self, size: int) -> None: ...
 
 
-class Viewer(NamedTuple):
+class Viewer(msgspec.Struct, frozen=True):
     """The user of a request."""
 
     name: str
@@ -79,7 +79,7 @@ class Viewer(NamedTuple):
     """Acts with the rights of the user, and serves the trace where these include it."""
 
 
-class SiteRequest(NamedTuple):
+class SiteRequest(msgspec.Struct, frozen=True):
     """A request whose path is authorized."""
 
     method: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+
+import msgspec
 
 JSON = "application/json"
 PREFIX = "/ui"
@@ -31,7 +32,7 @@ _TYPES = {
 }
 
 
-class StaticFile(NamedTuple):
+class StaticFile(msgspec.Struct, frozen=True):
     """A file of the page."""
 
     content_type: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import NotFound
@@ -15,7 +15,7 @@ from steersman.explain.explanation import explain
 from steersman.explain.model import Explanation
 
 
-class Question(NamedTuple):
+class Question(msgspec.Struct, frozen=True):
     """The object to explain, as it is named on a command line."""
 
     kind: str

@@ -232,7 +232,7 @@ def message_of(event: Document) -> str:
     return text
 
 
-class Case(NamedTuple):
+class Case(msgspec.Struct, frozen=True):
     """An object in a snapshot, as a situation function is given it."""
 
     snapshot: Snapshot

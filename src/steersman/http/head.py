@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+
+import msgspec
 
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 INVALID_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
@@ -65,7 +66,7 @@ class Headers:
         return iter(self._first)
 
 
-class HeaderBlock(NamedTuple):
+class HeaderBlock(msgspec.Struct, frozen=True):
     """The parsed header fields, and the framing they declare."""
 
     headers: Headers
@@ -79,7 +80,7 @@ class HeaderBlock(NamedTuple):
     """The ``Connection`` header: False for close, True for keep-alive, None for neither."""
 
 
-class RequestHead(NamedTuple):
+class RequestHead(msgspec.Struct, frozen=True):
     """Request line and header fields: all that precedes the body."""
 
     method: str

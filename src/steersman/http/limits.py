@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import msgspec
 
 if TYPE_CHECKING:
     import asyncio
 
 
-class Limits(NamedTuple):
+class Limits(msgspec.Struct, frozen=True):
     """The limits of one HTTP server."""
 
     connections: int = 2000

@@ -8,7 +8,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 MAX_FRAME = 1024 * 1024
 """Bytes of a frame. Clients send 32 KiB at once."""
@@ -49,7 +51,7 @@ class SpdyError(Exception):
     """Bytes that are not SPDY, or more than is allowed. The connection must be closed."""
 
 
-class NewStream(NamedTuple):
+class NewStream(msgspec.Struct, frozen=True):
     """A client opens a stream."""
 
     stream: int
@@ -57,7 +59,7 @@ class NewStream(NamedTuple):
     fin: bool
 
 
-class Data(NamedTuple):
+class Data(msgspec.Struct, frozen=True):
     """Data of a stream; ``fin`` is whether it is the last of this side."""
 
     stream: int
@@ -65,19 +67,19 @@ class Data(NamedTuple):
     fin: bool
 
 
-class Reset(NamedTuple):
+class Reset(msgspec.Struct, frozen=True):
     """A client gives a stream up."""
 
     stream: int
 
 
-class Ping(NamedTuple):
+class Ping(msgspec.Struct, frozen=True):
     """A ping, to be sent back."""
 
     number: int
 
 
-class GoAway(NamedTuple):
+class GoAway(msgspec.Struct, frozen=True):
     """A client opens no further streams."""
 
 

@@ -13,7 +13,8 @@ import hashlib
 import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.http.head import Headers
 from steersman.http.request import HttpRequest
@@ -41,7 +42,7 @@ class WebSocketError(Exception):
         self.code = code
 
 
-class Message(NamedTuple):
+class Message(msgspec.Struct, frozen=True):
     """A whole message, or a control frame."""
 
     opcode: int

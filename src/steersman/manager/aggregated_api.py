@@ -13,14 +13,12 @@ from steersman.api.discovery import DiscoveryResult, merge_results
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, Page, UndecodableObject, WatchEvent
 from steersman.client.capabilities import Capabilities, EmptyKind
-from steersman.client.config import ClientConfig, Pem, TlsConfig
-from steersman.client.discovery import parse_aggregated
 from steersman.server.auth.ca import CertificateAuthority
 from steersman.server.auth.users import AUTHENTICATED, User
-from steersman.server.discovery.remote import RemoteVersion
 
 if TYPE_CHECKING:
     from steersman.client.http import HttpApi
+    from steersman.server.discovery.remote import RemoteVersion
 
 T = TypeVar("T")
 
@@ -54,6 +52,7 @@ class RemoteClients:
         made = self._clients.get(user.name)
         if made is None:
             # Most control planes have no other server.
+            from steersman.client.config import ClientConfig, Pem, TlsConfig
             from steersman.client.http import HttpApi
 
             pair = self._authority.client(
@@ -145,6 +144,8 @@ class AggregatedApi:
         remote = [] if aggregator is None else aggregator.versions()
         if not remote:
             return found
+        from steersman.client.discovery import parse_aggregated
+
         hidden = {(each.group, each.version) for each in remote}
         own = DiscoveryResult(
             tuple(each for each in found.resources if (each.group, each.version) not in hidden),

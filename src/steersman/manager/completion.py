@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.manager.flags import Option
 from steersman.manager.verb import Given, Verb, evaluate
 from steersman.manager.verbs import VERBS
 
 
-class Context(NamedTuple):
+class Context(msgspec.Struct, frozen=True):
     """The words that may follow a verb such as ``node drain``, or the program's name where ``path`` is empty."""
 
     path: str

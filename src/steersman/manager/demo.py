@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import yaml
 
 from steersman.api.errors import ApiError
@@ -89,7 +90,7 @@ class Target(NamedTuple):
         return self.tagged("v2") if self.image != self.tagged("v2") else self.tagged("v3")
 
 
-class Step(NamedTuple):
+class Step(msgspec.Struct, frozen=True):
     """A change that a user makes to a Deployment: its description and its patch."""
 
     description: Callable[[Target], str]

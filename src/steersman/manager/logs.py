@@ -13,7 +13,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TextIO
@@ -168,8 +167,7 @@ class RateLimit(logging.Filter):
         return True
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(msgspec.Struct):
     written: float
     last: float
     pause: float

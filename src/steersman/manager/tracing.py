@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.runtime.trace import Trace
 
@@ -17,7 +18,7 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 log = logging.getLogger(__name__)
 
 
-class Tracing(NamedTuple):
+class Tracing(msgspec.Struct, frozen=True):
     """A trace, and the function that ends its export; None where it is not exported."""
 
     trace: Trace

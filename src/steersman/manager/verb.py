@@ -117,7 +117,7 @@ class Verb(msgspec.Struct, frozen=True):
         return cast("int", main(given))
 
 
-class Given(NamedTuple):
+class Given(msgspec.Struct, frozen=True):
     """A command line, parsed."""
 
     verb: Verb

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
+
 from steersman.api.errors import ApiError
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
 from steersman.api.scheme import Key
@@ -25,7 +27,7 @@ class Write(NamedTuple):
     commit: Commit
 
 
-class Refused(NamedTuple):
+class Refused(msgspec.Struct, frozen=True):
     """A request of the change itself that the server refused."""
 
     at: datetime
@@ -35,7 +37,7 @@ class Refused(NamedTuple):
     error: ApiError
 
 
-class NumberedRound(NamedTuple):
+class NumberedRound(msgspec.Struct, frozen=True):
     """A round and its number in the trace."""
 
     number: int

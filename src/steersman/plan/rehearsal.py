@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from steersman.plan.apply import EVICTION_RETRY, ChangeMaker
 from steersman.plan.assumptions import Assumptions

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -32,7 +32,7 @@ QUIET_KINDS = ("EndpointSlice", "Endpoints", "ControllerRevision", "Lease", "IPA
 """Kinds whose writes follow from others and are counted, not told, in text."""
 
 
-class Line(NamedTuple):
+class Line(msgspec.Struct, frozen=True):
     """Entries that are told as one."""
 
     at: float

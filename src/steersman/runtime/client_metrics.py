@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from steersman.api.prometheus import Counter, Histogram, Registry
 
@@ -23,7 +25,7 @@ AGE_BUCKETS = (
 )
 
 
-class _RequestMetrics(NamedTuple):
+class _RequestMetrics(msgspec.Struct, frozen=True):
     """The cells of requests of one method with one outcome."""
 
     requests: Counter

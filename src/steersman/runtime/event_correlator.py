@@ -7,7 +7,7 @@ object.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -37,7 +37,7 @@ SERIES_ENDS = 360.0
 Identity: TypeAlias = tuple[str, ...]
 
 
-class Correlated(NamedTuple):
+class Correlated(msgspec.Struct, frozen=True):
     """An event as it should be on the server, and the key of that event object."""
 
     key: Identity
@@ -47,7 +47,7 @@ class Correlated(NamedTuple):
 # -- core/v1 ------------------------------------------------------------------------------------
 
 
-class Counted(NamedTuple):
+class Counted(msgspec.Struct, frozen=True):
     """An event that was written: its count, first timestamp and name."""
 
     times: int

@@ -6,9 +6,10 @@ Each `Metrics` is a registry of its own, so that two managers in one process do 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from steersman.api.prometheus import (
     DEFAULT_OPTIONS,
@@ -90,8 +91,7 @@ QUEUES: Mapping[str, str] = MappingProxyType(
 """Upstream's names of the controllers' queues in ``workqueue_*``; a queue it does not name is called as its controller."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueMetrics:
+class QueueMetrics(msgspec.Struct, frozen=True):
     """The metrics of one work queue."""
 
     adds: Counter
@@ -100,8 +100,7 @@ class QueueMetrics:
     work: Histogram
 
 
-@dataclass(frozen=True, slots=True)
-class InformerMetrics:
+class InformerMetrics(msgspec.Struct, frozen=True):
     """The metrics of one informer."""
 
     latency: Histogram

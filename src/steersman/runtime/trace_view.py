@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -32,7 +32,7 @@ PARTS = ("rounds", "controllers", "fights")
 PARAMETERS = ("controller", "kind", "namespace", "name", "since", "after", "limit", "include")
 
 
-class RoundsQuery(NamedTuple):
+class RoundsQuery(msgspec.Struct, frozen=True):
     """The filters of a request. Empty ones match everything."""
 
     controller: str = ""

@@ -16,7 +16,9 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Hashable
 from contextvars import copy_context
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+import msgspec
 
 from steersman.api.clock import Clock
 from steersman.api.token_bucket import TokenBucket
@@ -31,7 +33,7 @@ class ShutDown(Exception):
     """The queue has been shut down and nothing is left in it."""
 
 
-class Taken(NamedTuple, Generic[K]):
+class Taken(msgspec.Struct, Generic[K], frozen=True):
     """A key handed out to a worker, which must call `WorkQueue.done` when it has processed it."""
 
     key: K

@@ -28,7 +28,7 @@ TIMEOUT = 34.0
 """Seconds that a request may take with all its calls, as upstream."""
 
 
-class ServiceRef(NamedTuple):
+class ServiceRef(msgspec.Struct, frozen=True):
     """A port of a Service."""
 
     namespace: str

@@ -18,7 +18,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from steersman.server.calls import Call, CallNeeded
 
@@ -61,7 +63,7 @@ class Meter:
             raise Cancelled
 
 
-class Computation(NamedTuple):
+class Computation(msgspec.Struct, frozen=True):
     """A unit of expressions to evaluate beside the event loop."""
 
     key: bytes
@@ -77,14 +79,14 @@ class EvaluationNeeded(CallNeeded):
         self.computations = tuple(computations)
 
 
-class _Run(NamedTuple):
+class _Run(msgspec.Struct, frozen=True):
     """One run of a request that may not evaluate everything at once."""
 
     meter: Meter
     results: Mapping[bytes, _Result]
 
 
-class _Result(NamedTuple):
+class _Result(msgspec.Struct, frozen=True):
     unit: Callable[[Meter], Any]
     """The unit that was evaluated: kept, so that no other has its identity."""
     value: Any = None

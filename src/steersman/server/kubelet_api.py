@@ -5,12 +5,14 @@ from __future__ import annotations
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from steersman.api.generated.core_v1 import Node, Pod
 
 
-class LogOptions(NamedTuple):
+class LogOptions(msgspec.Struct, frozen=True):
     """Which part of a container's log is asked for."""
 
     follow: bool = False
@@ -24,7 +26,7 @@ class LogOptions(NamedTuple):
     """Bytes."""
 
 
-class CommandOptions(NamedTuple):
+class CommandOptions(msgspec.Struct, frozen=True):
     """A command to run in a container, or to attach to."""
 
     command: tuple[str, ...] = ()
@@ -35,7 +37,7 @@ class CommandOptions(NamedTuple):
     tty: bool = False
 
 
-class TerminalSize(NamedTuple):
+class TerminalSize(msgspec.Struct, frozen=True):
     width: int
     height: int
 
@@ -52,7 +54,7 @@ class CommandStreams(Protocol):
         ...
 
 
-class KubeletAnswer(NamedTuple):
+class KubeletAnswer(msgspec.Struct, frozen=True):
     """The answer of a kubelet to a request that is passed on to it."""
 
     body: bytes

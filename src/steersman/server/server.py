@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -63,7 +63,7 @@ class RequestOptions(Protocol):
     def deletion(self) -> DeletionOptions: ...
 
 
-class ObjectView(NamedTuple):
+class ObjectView(msgspec.Struct, frozen=True):
     """How a subresource shows an object to admission: the scale of a workload."""
 
     group: str

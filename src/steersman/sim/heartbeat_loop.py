@@ -6,12 +6,14 @@ import asyncio
 import heapq
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from steersman.runtime.heartbeat import Heartbeat
 
 
-class Due(NamedTuple):
+class Due(msgspec.Struct, frozen=True):
     """Beats due at one instant."""
 
     instant: float

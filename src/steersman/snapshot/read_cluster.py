@@ -7,7 +7,7 @@ not be listed is named with the reason, and never mistaken for one without objec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -36,7 +36,7 @@ _APISERVICES: Kind[dict[str, Any]] = Kind(
 _encoder = msgspec.json.Encoder()
 
 
-class Progress(NamedTuple):
+class Progress(msgspec.Struct, frozen=True):
     """How far a snapshot is."""
 
     resource: str
@@ -46,7 +46,7 @@ class Progress(NamedTuple):
     objects: int
 
 
-class ClusterReading(NamedTuple):
+class ClusterReading(msgspec.Struct, frozen=True):
     """The outcome of reading a cluster: the server's version, and the resources that were not read."""
 
     server: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from operator import is_
 from typing import Any
+
+import msgspec
 
 from steersman.api.clock import Clock
 from steersman.api.cloud import CloudProvider
@@ -44,8 +45,7 @@ DEFAULT_SETTINGS = KubeletSettings(start_delay=1.0)
 """A container takes a second to start: without a delay, ordering bugs stay hidden."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """The parts of a cluster."""
 
     nodes: tuple[str, ...]
@@ -149,11 +149,10 @@ def _served(server: Server, controller: Controller[Any]) -> bool:
 # -- RBAC -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RbacPlugins(admission.Plugins):
+class RbacPlugins(admission.Plugins, frozen=True):
     """Admission plugins of a server with RBAC. Each fork of a server follows its own roles."""
 
-    first: list[tuple[Server, RBACAuthorizer]] = field(default_factory=list)
+    first: list[tuple[Server, RBACAuthorizer]] = msgspec.field(default_factory=list)
     """The first server: most forks have the same roles, so its rules are reused."""
 
     def __call__(self, server: Server) -> None:

@@ -13,10 +13,10 @@ import pytest
 
 from steersman.api.clock import RealClock
 from steersman.api.prometheus import Registry
+from steersman.client.certificates import load_certificate
 from steersman.client.config import AuthInfo, ClientConfig, Pem, TlsConfig
 from steersman.client.http import HttpApi
 from steersman.client.round_trip import RequestAttempt
-from steersman.client.tls import load_certificate
 from steersman.manager.serving import serving_certs
 from steersman.manager.serving.authentication import Authenticator
 from steersman.manager.serving.authorization import AllowedPaths, Authorizer

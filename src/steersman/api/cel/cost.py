@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import ceil
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from steersman.api.cel.call_costs import AUTHORIZATION_CHECK, LIST, MAP, REGEX, STRUCT, TRAVERSAL
 from steersman.api.cel.checker import Checked
@@ -35,7 +37,7 @@ SizeOf: TypeAlias = Callable[[Path], int | None]
 """Returns the largest size of the value at a path, whose first name is a variable; None if it is unknown."""
 
 
-class Range(NamedTuple):
+class Range(msgspec.Struct, frozen=True):
     """The smallest and the largest cost, or size. Sums and products end at the largest number of 64 bits."""
 
     min: int
@@ -62,7 +64,7 @@ def _scaled(number: int, factor: float) -> int:
 ZERO, ONE, UNKNOWN = Range(0, 0), Range(1, 1), Range(0, MAX)
 
 
-class _Entry(NamedTuple):
+class _Entry(msgspec.Struct, frozen=True):
     """The sizes of the keys and values of a list or map."""
 
     is_list: bool
@@ -75,13 +77,13 @@ class _Entry(NamedTuple):
         return _Entry(self.is_list, self.key.union(other.key), self.value.union(other.value))
 
 
-class _Variable(NamedTuple):
+class _Variable(msgspec.Struct, frozen=True):
     path: Path
     size: Range | None
     entry: _Entry | None
 
 
-class _Call(NamedTuple):
+class _Call(msgspec.Struct, frozen=True):
     cost: Range
     size: Range | None = None
 

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from steersman.api.scheme import Kind, register
 
 
-class Subresource(NamedTuple):
+class Subresource(msgspec.Struct, frozen=True):
     """A path below an object, such as ``status`` or ``scale``."""
 
     name: str
@@ -31,7 +33,7 @@ class Subresource(NamedTuple):
     verbs: tuple[str, ...]
 
 
-class Resource(NamedTuple):
+class Resource(msgspec.Struct, frozen=True):
     """One served resource, as discovery tells it."""
 
     group: str

@@ -54,7 +54,7 @@ SET = Merge(list_type="set")
 """A list of scalars, each with its own owners."""
 
 
-class Field(NamedTuple):
+class Field(msgspec.Struct, frozen=True):
     """One field of a struct, as a walk through a document needs it."""
 
     name: str
@@ -69,6 +69,8 @@ class Field(NamedTuple):
     """The struct of the object, of the list's items or of the map's values, if those are structs."""
     merge: Merge | None
     """What the definitions say about merging; None where they say nothing."""
+    default: Any
+    """The default value; ``msgspec.NODEFAULT`` where there is none, or where a factory makes it."""
 
 
 def _bare(type_: Any) -> Any:
@@ -102,7 +104,7 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
             merge = (merge or Merge())._replace(map_type="atomic")
     else:
         shape = "value"
-    return Field(info.encode_name, info.name, type_, shape, struct, merge)
+    return Field(info.encode_name, info.name, type_, shape, struct, merge, info.default)
 
 
 _known: dict[type, Mapping[str, Field]] = {}

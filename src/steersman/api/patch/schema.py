@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from steersman.api.generated.merge import fields_of
 from steersman.api.kinds import Struct
@@ -14,7 +16,7 @@ DELETE_FROM = "$deleteFromPrimitiveList"
 ORDER = "$setElementOrder"
 
 
-class Field(NamedTuple):
+class Field(msgspec.Struct, frozen=True):
     """The patch strategy of one field."""
 
     merges: bool = False

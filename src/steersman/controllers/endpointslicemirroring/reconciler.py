@@ -45,7 +45,7 @@ MIRROR = "endpointslicemirroring-controller.k8s.io"
 FAMILIES = ("IPv4", "IPv6")
 
 
-class GroupKey(NamedTuple):
+class GroupKey(msgspec.Struct, frozen=True):
     """The address type and the ports that all endpoints of a slice share."""
 
     address_type: str

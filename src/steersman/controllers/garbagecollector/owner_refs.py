@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.discovery import ApiResource
@@ -69,7 +70,7 @@ ABSENT_OWNERS = 500
 """The size of the cache of absent owners; upstream's number."""
 
 
-class Coordinates(NamedTuple):
+class Coordinates(msgspec.Struct, frozen=True):
     """An owner as a reference names it, with its namespace; empty for a cluster-scoped owner."""
 
     api_version: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.api.kinds import (
     Condition,
@@ -18,7 +19,7 @@ from steersman.api.kinds import (
 from steersman.controllers.job.indexes import Indexes
 
 
-class FailureMatch(NamedTuple):
+class FailureMatch(msgspec.Struct, frozen=True):
     """The action of the rule that a failed pod matches."""
 
     action: str = ""

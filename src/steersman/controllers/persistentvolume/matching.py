@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from steersman.api.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from steersman.api.label_selectors import EVERYTHING, Selector, compile_selector
@@ -30,7 +32,7 @@ Sized: TypeAlias = tuple[int, str]
 """The size of a volume in nanos and its name."""
 
 
-class Group(NamedTuple):
+class Group(msgspec.Struct, frozen=True):
     """The classes and the volume mode that a claim and its volume must share."""
 
     storage_class: str
@@ -38,7 +40,7 @@ class Group(NamedTuple):
     attributes_class: str
 
 
-class Request(NamedTuple):
+class Request(msgspec.Struct, frozen=True):
     """The requirements of a claim on a volume: its group, size, access modes and labels."""
 
     group: Group

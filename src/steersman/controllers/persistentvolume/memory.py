@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import msgspec
+
 from steersman.api.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from steersman.api.scheme import Key
 from steersman.api.volume_binding import BIND_COMPLETED
@@ -29,7 +31,7 @@ ABSENCE = 5.0
 """Seconds for which a class that the server did not have is taken to be absent."""
 
 
-class Choice(NamedTuple):
+class Choice(msgspec.Struct, frozen=True):
     """The claim for which a round chose a volume, and the resourceVersion of the volume at that time."""
 
     claim: Key

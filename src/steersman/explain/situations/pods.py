@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from steersman.explain.model import Case, Finding, Weight, message_of
 from steersman.explain.owners import KUBELET, SCHEDULER
@@ -23,7 +25,7 @@ SLOW_PULL = timedelta(minutes=1)
 """A pod whose containers have not been started for this long is worth a word."""
 
 
-class Predicate(NamedTuple):
+class Predicate(msgspec.Struct, frozen=True):
     """A reason of the scheduler, and its meaning."""
 
     code: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.api.quantity import Quantity
 from steersman.explain.model import Case, Finding, Weight, message_of
@@ -18,7 +19,7 @@ RECENT = timedelta(hours=1)
 """An event that is older explains nothing any more."""
 
 
-class Refusal(NamedTuple):
+class Refusal(msgspec.Struct, frozen=True):
     """A message of the API server, and its meaning."""
 
     code: str

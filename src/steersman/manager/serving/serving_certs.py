@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from steersman.api.pem import blocks, is_certificate, parse_certificates
-from steersman.client.tls import file_versions, load_certificate
+from steersman.client.certificates import load_certificate
+from steersman.client.tls import file_versions
 from steersman.manager.flags import UsageError
 from steersman.server.auth.ca import (
     YEAR,

@@ -7,8 +7,9 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.clock import Clock
@@ -202,7 +203,7 @@ def _source(serving: ServingOptions, clock: Clock) -> serving_certs.CertSource:
     return serving_certs.StaticCert(serving_certs.generate(serving.bind_address, clock.now()))
 
 
-class _FlagTrust(NamedTuple):
+class _FlagTrust(msgspec.Struct, frozen=True):
     """The client CAs and front proxies that flags configure."""
 
     clients: Callable[[], tuple[Certificate, ...]] | None

@@ -5,16 +5,17 @@ from __future__ import annotations
 import ssl
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.api.pem import parse_certificates
-from steersman.client.tls import load_certificate
+from steersman.client.certificates import load_certificate
 from steersman.http.client_certs import MAX_TRUSTED, PeerCertificates
 from steersman.manager.serving.serving_certs import CertSource
 from steersman.server.auth.ca import CertificatePair
 
 
-class SniCert(NamedTuple):
+class SniCert(msgspec.Struct, frozen=True):
     """A certificate for some server names."""
 
     source: CertSource

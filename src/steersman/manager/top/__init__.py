@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Self
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError
@@ -71,7 +72,7 @@ def _controller(word: str) -> str:
     )
 
 
-class Endpoints(NamedTuple):
+class Endpoints(msgspec.Struct, frozen=True):
     """Where answers come from, with the certificates that their files hold now."""
 
     trace: ClientConfig

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from typing import Any, TypeVar, cast
 
 from steersman.api.errors import ApiError
@@ -78,6 +77,8 @@ class LocalDirectories:
             raise DirectoryError(f"mkdir {path}: {error.strerror}") from None
 
     async def remove(self, path: str) -> None:
+        import shutil  # which loads every archive format
+
         try:
             await asyncio.to_thread(shutil.rmtree, path)
         except FileNotFoundError:

@@ -12,7 +12,7 @@ decides which requests both are asked about, and `expressions` has the variables
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from steersman.server.admission.certificates import (
     CertificateApproval,
@@ -38,8 +38,7 @@ from steersman.server.server import Server
 __all__ = ["CIDR", "Chain", "Plugin", "Plugins", "default", "standalone"]
 
 
-@dataclass(frozen=True, slots=True)
-class Plugins:
+class Plugins(msgspec.Struct, frozen=True):
     """An ordered list of plugins. Extends a server."""
 
     plugins: tuple[Plugin, ...]

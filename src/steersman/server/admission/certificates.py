@@ -26,7 +26,7 @@ def _may(request: AdmissionAttributes, listers: Listers, verb: str, signer: str)
     return any(listers.authorizer.authorize(each).allowed for each in (asked, domain))
 
 
-class CertificateSubjectRestriction(Plugin):
+class CertificateSubjectRestriction(Plugin, frozen=True):
     """Refuses requests for client certificates of cluster administrators."""
 
     name: ClassVar[str] = "CertificateSubjectRestriction"
@@ -53,7 +53,7 @@ def _organizations(request: str) -> list[str]:
     return [str(each.value) for each in subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)]
 
 
-class CertificateApproval(Plugin):
+class CertificateApproval(Plugin, frozen=True):
     """Denies approvals by users without the verb ``approve`` on the signer."""
 
     name: ClassVar[str] = "CertificateApproval"
@@ -67,7 +67,7 @@ class CertificateApproval(Plugin):
         return None
 
 
-class CertificateSigning(Plugin):
+class CertificateSigning(Plugin, frozen=True):
     """Denies certificates and conditions by users without the verb ``sign`` on the signer."""
 
     name: ClassVar[str] = "CertificateSigning"

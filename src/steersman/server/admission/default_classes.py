@@ -21,7 +21,7 @@ INGRESS_CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-class DefaultStorageClass(Plugin):
+class DefaultStorageClass(Plugin, frozen=True):
     """Sets the newest default StorageClass in new claims that name no class."""
 
     name: ClassVar[str] = "DefaultStorageClass"
@@ -44,7 +44,7 @@ def _is_default_storage_class(storage_class: Any) -> bool:
     return "true" in (annotations.get(DEFAULT_STORAGE_CLASS), annotations.get(BETA_DEFAULT_STORAGE_CLASS))
 
 
-class DefaultIngressClass(Plugin):
+class DefaultIngressClass(Plugin, frozen=True):
     """Sets the newest default IngressClass in new ingresses that name no class, by field or annotation."""
 
     name: ClassVar[str] = "DefaultIngressClass"

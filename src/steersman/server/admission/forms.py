@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.generated.authentication_v1 import TokenRequest
@@ -53,7 +54,7 @@ _BODIES: Mapping[type[Any], GVK] = {
 """The bodies of subresources that are kinds of their own."""
 
 
-class AdmissionForm(NamedTuple):
+class AdmissionForm(msgspec.Struct, frozen=True):
     """The form in which a webhook is shown the objects of a request, and the way back."""
 
     kind: GVK

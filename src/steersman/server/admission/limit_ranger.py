@@ -16,7 +16,7 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 CLAIM = "PersistentVolumeClaim"
 
 
-class LimitRanger(PodPlugin):
+class LimitRanger(PodPlugin, frozen=True):
     """Sets the defaults of a namespace's LimitRanges and denies objects that are out of range.
 
     differs: several violations of one LimitRange are reported in order of name; upstream's order varies.

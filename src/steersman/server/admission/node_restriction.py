@@ -39,7 +39,7 @@ _KUBELET_LABEL_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _RESTRICTED_LABELS = "node-restriction.kubernetes.io"
 
 
-class NodeRestriction(Plugin):
+class NodeRestriction(Plugin, frozen=True):
     """Names the plugin, so that it can be disabled. `Chain.restrict_node` calls `admit`, for deletions too."""
 
     name: ClassVar[str] = "NodeRestriction"

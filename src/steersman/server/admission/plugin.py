@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from random import Random
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
+
+import msgspec
 
 from steersman.api.generated.core_v1 import PodSpec
 from steersman.server import status_errors
@@ -57,8 +58,7 @@ def forbidden_error(request: AdmissionAttributes, reason: str) -> Exception:
     return status_errors.forbidden(resource.group, resource.plural, name or "Unknown", reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(msgspec.Struct, frozen=True):
     """The base of all plugins. ``"*"`` is every namespaced resource."""
 
     name: ClassVar[str] = ""
@@ -86,15 +86,14 @@ class Plugin:
         return ()
 
 
-class PodDraft(NamedTuple):
+class PodDraft(msgspec.Struct, frozen=True):
     """The spec of a new pod between plugins, and the annotations they add."""
 
     spec: PodSpec
     notes: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class PodPlugin(Plugin):
+class PodPlugin(Plugin, frozen=True):
     """A plugin that decides on new pods by spec and namespace alone, so once for all pods of a template."""
 
     def mutate_spec(self, draft: PodDraft, namespace: str, listers: Listers) -> PodDraft:

@@ -11,7 +11,7 @@ from steersman.server.server import AdmissionAttributes
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
 
-class PodGroupProtection(Plugin):
+class PodGroupProtection(Plugin, frozen=True):
     """Adds a finalizer to new PodGroups, which podgroup-protection-controller removes when no pod is left in the group."""
 
     name: ClassVar[str] = "PodGroupProtection"

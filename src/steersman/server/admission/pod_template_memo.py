@@ -5,9 +5,9 @@ A ReplicaSet creates thousands of pods with one frozen spec, and all of them are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.bounded_cache import BoundedCache
@@ -24,16 +24,15 @@ APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 """The prefix of the only annotations that decisions depend on."""
 
 
-@dataclass(slots=True)
-class PodTemplateMemo:
+class PodTemplateMemo(msgspec.Struct):
     """Decisions on recent specs, by namespace and identity of the spec."""
 
     plugins: tuple[PodPlugin, ...]
     listers: Listers
-    mutated: BoundedCache[tuple[str, int], tuple[PodSpec, PodDraft]] = field(
+    mutated: BoundedCache[tuple[str, int], tuple[PodSpec, PodDraft]] = msgspec.field(
         default_factory=lambda: BoundedCache(1024)
     )
-    validated: BoundedCache[tuple[str, int], tuple[PodSpec, str]] = field(
+    validated: BoundedCache[tuple[str, int], tuple[PodSpec, str]] = msgspec.field(
         default_factory=lambda: BoundedCache(1024)
     )
 

@@ -13,7 +13,7 @@ CLASSES = "priorityclasses.scheduling.k8s.io"
 PREEMPT = "PreemptLowerPriority"
 
 
-class Priority(PodPlugin):
+class Priority(PodPlugin, frozen=True):
     """Sets the priority of a new pod from its class, keeps that of an existing one, and allows one default class."""
 
     name: ClassVar[str] = "Priority"

@@ -30,7 +30,7 @@ IGNORED = (
 )
 
 
-class ResourceQuota(Plugin):
+class ResourceQuota(Plugin, frozen=True):
     """Checks and charges the quotas of a namespace."""
 
     name: ClassVar[str] = "ResourceQuota"

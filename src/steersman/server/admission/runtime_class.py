@@ -13,7 +13,7 @@ from steersman.server.defaulting.missing_fields import put
 CLASSES = "runtimeclasses.node.k8s.io"
 
 
-class RuntimeClass(PodPlugin):
+class RuntimeClass(PodPlugin, frozen=True):
     """Sets the overhead and scheduling constraints of a new pod from its RuntimeClass."""
 
     name: ClassVar[str] = "RuntimeClass"

@@ -49,7 +49,7 @@ SOURCE = v1.ProjectedVolumeSource(
 )
 
 
-class ServiceAccount(PodPlugin):
+class ServiceAccount(PodPlugin, frozen=True):
     """Sets the default account, denies pods whose account does not exist, and mounts the token.
 
     differs: equal pods share the name of the token volume; upstream generates one for each.

@@ -7,11 +7,12 @@ ever leaked, and one that an update or a deletion releases is free as soon as th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from itertools import chain
 from random import Random
 from typing import Any, ClassVar
+
+import msgspec
 
 from steersman.api.generated.core_v1 import Service, ServicePort, ServiceSpec
 from steersman.api.ip_addresses import Network, parse_ip
@@ -43,8 +44,7 @@ def allocations_of(service: Service) -> tuple[tuple[str, Any], ...]:
     return (*ips, *ports)
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceAllocation(Plugin):
+class ServiceAllocation(Plugin, frozen=True):
     """Allocates cluster IPs and node ports, and sets the IP families."""
 
     cidr: str = CIDR
@@ -79,8 +79,7 @@ class ServiceAllocation(Plugin):
 # -- allocation -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _ServiceAllocator:
+class _ServiceAllocator(msgspec.Struct, frozen=True):
     """Allocates for one request."""
 
     pools: ServiceAllocation

@@ -21,7 +21,7 @@ _PROTECTED: Mapping[str, str] = {
 }
 
 
-class StorageObjectInUseProtection(Plugin):
+class StorageObjectInUseProtection(Plugin, frozen=True):
     """Adds a protection finalizer to new claims, volumes and VolumeAttributesClasses."""
 
     name: ClassVar[str] = "StorageObjectInUseProtection"
@@ -36,7 +36,7 @@ class StorageObjectInUseProtection(Plugin):
         return put(obj, metadata=put(meta, finalizers=(*meta.finalizers, finalizer)))
 
 
-class PersistentVolumeClaimResize(Plugin):
+class PersistentVolumeClaimResize(Plugin, frozen=True):
     """Denies the expansion of claims that are not bound, or whose StorageClass does not allow it."""
 
     name: ClassVar[str] = "PersistentVolumeClaimResize"

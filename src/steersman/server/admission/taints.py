@@ -12,7 +12,7 @@ from steersman.server.server import AdmissionAttributes
 NOT_READY = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
 
 
-class TaintNodesByCondition(Plugin):
+class TaintNodesByCondition(Plugin, frozen=True):
     """Taints new nodes as not ready; the node lifecycle controller removes the taint."""
 
     name: ClassVar[str] = "TaintNodesByCondition"
@@ -34,7 +34,7 @@ DEFAULT_TOLERATIONS = tuple(
 )
 
 
-class DefaultTolerationSeconds(PodPlugin):
+class DefaultTolerationSeconds(PodPlugin, frozen=True):
     """Adds the default tolerations, of 300 seconds, to pods that do not tolerate those taints."""
 
     name: ClassVar[str] = "DefaultTolerationSeconds"

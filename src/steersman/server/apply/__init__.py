@@ -8,7 +8,8 @@ what the server uses; `deferred_owners` puts the computation off until managed f
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.api.errors import Cause, Conflict, ServerError
 from steersman.server import status_errors
@@ -24,7 +25,7 @@ BEFORE_FIRST_APPLY = "before-first-apply"
 """The manager of fields that were set before managed fields were tracked."""
 
 
-class Applied(NamedTuple):
+class Applied(msgspec.Struct, frozen=True):
     """The result of an apply."""
 
     document: Document

@@ -16,7 +16,7 @@ from steersman.server.apply.schema import TypedSchema
 APPLY, UPDATE = "Apply", "Update"
 
 
-class Manager(NamedTuple):
+class Manager(msgspec.Struct, frozen=True):
     """The identifier of a manager: its name, and by which operation it writes."""
 
     name: str

@@ -8,14 +8,16 @@ schema of a custom resource (`openapi`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from steersman.server.apply import path_element
 
 Scalar: TypeAlias = Literal["", "numeric", "string", "boolean", "untyped"]
 
 
-class TypedSchema(NamedTuple):
+class TypedSchema(msgspec.Struct, frozen=True):
     """The types one field accepts; at least one is set."""
 
     scalar: Scalar = ""

@@ -6,7 +6,9 @@ by their addresses: the pods of one template share one spec struct.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import EMPTY
@@ -14,7 +16,7 @@ from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec.convert import CODECS
 
 
-class ShapeKey(NamedTuple):
+class ShapeKey(msgspec.Struct, frozen=True):
     """A key that is equal for objects with the same field set."""
 
     key: tuple[Any, ...]

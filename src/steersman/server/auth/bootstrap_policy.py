@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -50,7 +50,7 @@ def bootstrap_policy() -> tuple[Policy, ...]:
     for kind in _PolicyFile.__struct_fields__:
         # Loads the kinds, so that the scheme knows these objects.
         load(GROUP, "v1", kind)
-    read = msgspec.json.decode(files(__package__).joinpath("policy.json").read_bytes(), type=_PolicyFile)
+    read = msgspec.json.decode((Path(__file__).parent / "policy.json").read_bytes(), type=_PolicyFile)
     # differs: upstream leaves aggregated roles empty until the clusterrole-aggregation controller runs; here
     # they have their rules from the start.
     rows: tuple[Policy, ...] = (

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote
+
+import msgspec
+from msgspec.structs import replace
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.errors import Forbidden
@@ -38,14 +40,14 @@ _MANY_VALUES = 4
 """From this many groups or extras on, constrained impersonation first checks a permission for all of them."""
 
 
-class Impersonated(NamedTuple):
+class Impersonated(msgspec.Struct, frozen=True):
     """The impersonated user, and the constrained verb that allowed it; empty for the old permission."""
 
     user: User
     constraint: str = ""
 
 
-class Mode(NamedTuple):
+class Mode(msgspec.Struct, frozen=True):
     """One mode of impersonation: a kind of user, or the old permission for all of them."""
 
     name: str

@@ -8,7 +8,9 @@ change to a role or binding invalidates both; changes are rare and requests are 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from steersman.api.bounded_cache import MAX_SHORT, BoundedCache
 from steersman.api.generated.rbac_v1 import (
@@ -42,7 +44,7 @@ _CACHE_SIZE = 4096
 """Entries of each cache: clients choose what they request, so the number of different requests has no bound."""
 
 
-class Grant(NamedTuple):
+class Grant(msgspec.Struct, frozen=True):
     """One binding that grants a user a role: the decision it leads to, and the rules of the role."""
 
     decision: Decision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -37,7 +37,7 @@ _INJECTED_POD_SECONDS = 60 * 60 + 7
 _YEAR_SECONDS = 365 * 24 * 60 * 60
 
 
-class IssuedToken(NamedTuple):
+class IssuedToken(msgspec.Struct, frozen=True):
     """The answer to a TokenRequest, and the texts of Warning headers."""
 
     answer: TokenRequest
@@ -217,7 +217,7 @@ JWKS_PATH = "/openid/v1/jwks"
 _CACHE = "public, max-age=3600"
 
 
-class OpenIDDocument(NamedTuple):
+class OpenIDDocument(msgspec.Struct, frozen=True):
     """A static HTTP response."""
 
     body: bytes

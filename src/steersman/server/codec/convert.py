@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from operator import is_
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import msgspec
+from msgspec import NODEFAULT
 
 from steersman.api.generated.core_v1 import PodSpec
 from steersman.api.generated.merge import Field, fields_of
@@ -26,7 +27,7 @@ from steersman.api.scheme import encode_hook
 Converter: TypeAlias = Callable[[Any], Any]
 
 
-class Codec(NamedTuple):
+class Codec(msgspec.Struct, frozen=True):
     """The conversions of a type that is not a struct throughout, such as a custom resource."""
 
     decode: Callable[[object], Any]
@@ -152,16 +153,13 @@ def _without_nulls(value: Any) -> Any:
 # -- structs ----------------------------------------------------------------------------------
 
 
-class _FieldPlan(NamedTuple):
+class _FieldPlan(msgspec.Struct, frozen=True):
     """A field of a full struct, with the function that converts its values."""
 
     name: str
     converter: Converter | None
     default: Any
-    """The default value; `_NO_DEFAULT` where a factory makes it."""
-
-
-_NO_DEFAULT = object()
+    """The default value; ``NODEFAULT`` where a factory makes it."""
 
 
 def _normalize(obj: Any) -> Any:
@@ -229,7 +227,7 @@ def _compile_builder(type_: type[Struct], view: type) -> Converter:
 def _is_set_expression(number: int, plan: _FieldPlan) -> str:
     """The source of the test whether a value is set."""
     return "value is not None" + (
-        f" and value is not default{number}" if plan.default is not _NO_DEFAULT else ""
+        f" and value is not default{number}" if plan.default is not NODEFAULT else ""
     )
 
 
@@ -244,12 +242,11 @@ def _compile(
 
 
 def _field_plans(type_: type[Struct]) -> tuple[_FieldPlan, ...]:
-    defaults = {info.name: info.default for info in msgspec.structs.fields(type_)}
     return tuple(
         _FieldPlan(
             field.attribute,
             _converter_of(type_, field),
-            _NO_DEFAULT if defaults[field.attribute] is msgspec.NODEFAULT else defaults[field.attribute],
+            field.default,
         )
         for field in fields_of(type_).values()
     )

@@ -11,7 +11,6 @@ import atexit
 import json
 import math
 import re
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -191,6 +190,8 @@ class _SlowYaml:
     """Bodies that wait for the process that decodes them, and the thread that talks to it."""
 
     def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="yaml")
         self._process = YamlProcess()
         atexit.register(self._process.end)

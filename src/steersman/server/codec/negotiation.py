@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from steersman.api.errors import NotAcceptable
 
 JSON = "application/json"
@@ -29,7 +31,7 @@ class Target(NamedTuple):
     kind: str
 
 
-class MediaTypeOptions(NamedTuple):
+class MediaTypeOptions(msgspec.Struct, frozen=True):
     """The negotiated form of a response."""
 
     media_type: str
@@ -51,7 +53,7 @@ _INSERTION_SORT_LIMIT = 12
 """The number of clauses up to which insertion sort is used, as Go does; longer lists use a fast sort."""
 
 
-class _Clause(NamedTuple):
+class _Clause(msgspec.Struct, frozen=True):
     type: str
     subtype: str
     quality: float

@@ -7,7 +7,7 @@ reads as in another version is kept for as long as the object, as upstream's wat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -42,7 +42,7 @@ _KEPT = 10_000
 """Conversions of objects that are kept, at least."""
 
 
-class Converted(NamedTuple):
+class Converted(msgspec.Struct, frozen=True):
     """The parts of an object that a webhook may change."""
 
     content: Mapping[str, Any]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from steersman.api.go_quote import quote
 from steersman.server.crd.number_validation import number
@@ -24,7 +26,7 @@ NO_FIELD = "<nil>"
 """The field of an error about the object as a whole."""
 
 
-class SchemaViolation(NamedTuple):
+class SchemaViolation(msgspec.Struct, frozen=True):
     """One violation of a schema by a value."""
 
     kind: Literal["required", "enum", "long", "many", "type", "invalid", "whole"]

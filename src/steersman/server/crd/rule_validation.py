@@ -6,7 +6,9 @@ all rules of a version together have a limit each.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from steersman.api.cel import Structs
 from steersman.api.cel.declarations import Declaration, declare
@@ -26,7 +28,7 @@ _SHOWN = 4
 """The most expensive rules, which are named where all of them together cost too much."""
 
 
-class _Node(NamedTuple):
+class _Node(msgspec.Struct, frozen=True):
     """A schema and its place."""
 
     schema: JSONSchemaProps

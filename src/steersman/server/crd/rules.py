@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from steersman.api.cel import CelError, Environment, Structs
 from steersman.api.cel.checker import Checked, checked
 from steersman.api.cel.conversion import compile_conversion, needs_list_types
@@ -133,7 +135,7 @@ def _field_path(rule: ValidationRule, schema: JSONSchemaProps) -> str:
 # -- one object -------------------------------------------------------------------------------
 
 
-class Chain(NamedTuple):
+class Chain(msgspec.Struct, frozen=True):
     """A value with the one it replaces, and the values around it; `MISSING` replaces what cannot be told."""
 
     value: Any

@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import sha256, sha512
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -45,7 +45,7 @@ _STORAGE_VERSIONS = {
 }
 
 
-class EncodedDocument(NamedTuple):
+class EncodedDocument(msgspec.Struct, frozen=True):
     """An encoded document and its ETag, in quotes as in the header."""
 
     body: bytes
@@ -172,7 +172,7 @@ def version_order(version: str) -> tuple[Any, ...]:
 # -- documents ----------------------------------------------------------------------------
 
 
-class _GroupVersion(NamedTuple):
+class _GroupVersion(msgspec.Struct, frozen=True):
     """A group version and its resources."""
 
     name: str

@@ -6,14 +6,14 @@ Documents come from other programs: whatever is malformed in one is left out, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from steersman.api.generated import Resource, Subresource
 
 
-class RemoteVersion(NamedTuple):
+class RemoteVersion(msgspec.Struct, frozen=True):
     """A group version that another server serves."""
 
     group: str

@@ -492,7 +492,7 @@ class Aggregator:
         key = (spec.caBundle or "", bool(spec.insecureSkipTLSVerify))
         context = self._contexts.use(key)
         if context is None:
-            from steersman.client.tls import load_certificate
+            from steersman.client.certificates import load_certificate
 
             if self._pair is None:
                 self._pair = self._front_proxy()

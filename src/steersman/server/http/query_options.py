@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
 from steersman.api.errors import BadRequest
@@ -29,7 +27,7 @@ _META = "meta.k8s.io"
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
-class WriteOptions(NamedTuple):
+class WriteOptions(msgspec.Struct, frozen=True):
     """The options of a create, update or patch."""
 
     dry_run: bool = False
@@ -38,7 +36,7 @@ class WriteOptions(NamedTuple):
     force: bool | None = None
 
 
-class DeleteParameters(NamedTuple):
+class DeleteParameters(msgspec.Struct, frozen=True):
     """The options of a deletion, and how it is answered."""
 
     deletion: DeletionOptions

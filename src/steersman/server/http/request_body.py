@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -66,11 +66,11 @@ FindUnknown: TypeAlias = Callable[[Mapping[str, Any]], tuple[str, ...]]
 """Finds the paths of unknown fields in a document."""
 
 
-class FieldChecks(NamedTuple):
+class FieldChecks(msgspec.Struct, frozen=True):
     """The fieldValidation directive of a request, and the list that its warnings are added to."""
 
     directive: field_validation.Directive = "Ignore"
-    warnings: list[str] = []  # noqa: RUF012  (never added to with Ignore)
+    warnings: list[str] = []
 
     def report(self, found: Sequence[str], refusal: Callable[[Sequence[str]], ApiError]) -> None:
         """Warns of faults, or raises the refusal if they are to be refused."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from steersman.http.target import Query, first, flag
 from steersman.server.http.query_options import list_options_decode
@@ -22,7 +22,7 @@ _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 """The subresources of namespaces: every other word after a namespace's name is a resource in it."""
 
 
-class RequestInfo(NamedTuple):
+class RequestInfo(msgspec.Struct, frozen=True):
     """The parts of a request's method and URL."""
 
     verb: str

@@ -6,7 +6,8 @@ import asyncio
 import re
 import ssl
 from collections.abc import Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.http.head import Headers
 from steersman.http.request import HttpRequest
@@ -22,7 +23,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9][0-9][0-9])[ \r]").match
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n").fullmatch
 
 
-class Upstream(NamedTuple):
+class Upstream(msgspec.Struct, frozen=True):
     """A connection to another server that has answered a request for an upgrade."""
 
     reader: asyncio.StreamReader

@@ -7,7 +7,9 @@ version and back. Conversion loses nothing: a field that a version lacks is kept
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from steersman.api.generated import core_v1, events_v1, load
 from steersman.server.registry import autoscaling_conversion
@@ -50,7 +52,7 @@ def to_core_v1(event: events_v1.Event) -> core_v1.Event:
 # -- versions ---------------------------------------------------------------------------------
 
 
-class ConvertedVersion(NamedTuple):
+class ConvertedVersion(msgspec.Struct, frozen=True):
     """A served version whose objects are stored in another version."""
 
     table: str
@@ -79,7 +81,7 @@ CONVERTED_VERSIONS: Mapping[tuple[str, str, str], ConvertedVersion] = {
 """Converted versions by group, version and plural."""
 
 
-class OtherVersion(NamedTuple):
+class OtherVersion(msgspec.Struct, frozen=True):
     """The other version of a resource that is served in two."""
 
     api_version: str

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.generated.meta_v1 import DeleteOptions, NestedDeleteOptions, ObjectMeta
@@ -65,7 +66,7 @@ def dry_run_errors(values: Sequence[str]) -> list[FieldError]:
     )
 
 
-class DeletionPlan(NamedTuple):
+class DeletionPlan(msgspec.Struct, frozen=True):
     """The effect of a deletion."""
 
     write: ObjectMeta | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import field
@@ -23,7 +23,7 @@ DefaultPropagation: TypeAlias = Literal["delete", "orphan", "unsupported"]
 """The propagation of a deletion to dependents where the request has no propagationPolicy."""
 
 
-class WriteContext(NamedTuple):
+class WriteContext(msgspec.Struct, frozen=True):
     """The facts of a request that a strategy may need besides the object."""
 
     now: datetime
@@ -41,7 +41,7 @@ GenerationTest: TypeAlias = Callable[[Any, Any], bool]
 """From the new object and the old one, whether the generation is incremented."""
 
 
-class ScaleAccess(NamedTuple):
+class ScaleAccess(msgspec.Struct, frozen=True):
     """Reads and writes the scale of custom resources, whose definition says where it is."""
 
     read: Callable[[Any], Scale | None]

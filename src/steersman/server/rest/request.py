@@ -12,7 +12,7 @@ from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.resources import Resource
 
 
-class ListOptions(NamedTuple):
+class ListOptions(msgspec.Struct, frozen=True):
     """The options of a list, a watch or a deletecollection."""
 
     label_selector: str = ""

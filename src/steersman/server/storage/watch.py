@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -22,7 +22,7 @@ MAX_UNREAD_EVENTS = 4096
 Predicate: TypeAlias = Callable[[Any], bool]
 
 
-class Commit(NamedTuple):
+class Commit(msgspec.Struct, frozen=True):
     """One committed write and the watch event it causes."""
 
     resource: str

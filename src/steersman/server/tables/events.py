@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from steersman.server.tables.cells import age
 from steersman.server.tables.printer import Cell, Printer, Printers, columns, wide
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from steersman.api.generated import core_v1, events_v1
 
 
-class _EventRow(NamedTuple):
+class _EventRow(msgspec.Struct, frozen=True):
     """The fields of an Event that its row shows, for both groups."""
 
     name: str

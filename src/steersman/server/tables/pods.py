@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from steersman.server.tables import cells
 from steersman.server.tables.cells import age
@@ -26,7 +28,7 @@ _NODE_LOST = "NodeLost"
 """The reason in a pod's status while its node is unreachable."""
 
 
-class _PodSummary(NamedTuple):
+class _PodSummary(msgspec.Struct, frozen=True):
     """The cells that depend on all containers of a pod."""
 
     reason: str

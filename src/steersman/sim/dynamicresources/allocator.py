@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from steersman.api.generated import core_v1
 from steersman.api.generated import resource_v1 as v1
 from steersman.api.scheduling import matches_node_selector_term, tolerates
@@ -30,7 +32,7 @@ class AllocationError(Exception):
     """A claim or a class that cannot be allocated anywhere as it is. The message is upstream's."""
 
 
-class DeviceId(NamedTuple):
+class DeviceId(msgspec.Struct, frozen=True):
     """Identifies a device in the cluster."""
 
     driver: str
@@ -38,7 +40,7 @@ class DeviceId(NamedTuple):
     device: str
 
 
-class Candidate(NamedTuple):
+class Candidate(msgspec.Struct, frozen=True):
     """A device that a node can use."""
 
     id: DeviceId
@@ -46,7 +48,7 @@ class Candidate(NamedTuple):
     slice: v1.ResourceSlice
 
 
-class Pool(NamedTuple):
+class Pool(msgspec.Struct, frozen=True):
     """The devices of a pool that a node can use."""
 
     driver: str

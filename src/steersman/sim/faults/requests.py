@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from dataclasses import replace
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, Unreachable, from_status
 from steersman.sim.faults.fault import ANY_READ, ANY_WRITE, WRITES, ActiveFault, Call, Fault, describe

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.api.errors import BadRequest
 from steersman.api.generated import core_v1 as v1
@@ -26,14 +27,14 @@ _UNPULLED = {
 }
 
 
-class LogLine(NamedTuple):
+class LogLine(msgspec.Struct, frozen=True):
     """A line of a log, without its end."""
 
     at: datetime
     text: str
 
 
-class ContainerInstance(NamedTuple):
+class ContainerInstance(msgspec.Struct, frozen=True):
     """One run of a container, of which there is a log."""
 
     image: str

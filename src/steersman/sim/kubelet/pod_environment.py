@@ -6,13 +6,15 @@ The messages are those of kubelet 1.36.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheme import Key
 
 
-class EnvironmentSource(NamedTuple):
+class EnvironmentSource(msgspec.Struct, frozen=True):
     """A ConfigMap or Secret that variables of a container come from."""
 
     kind: Literal["configmap", "secret"]

@@ -7,7 +7,8 @@ event is written when something happens, so that a pod that only waits costs not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.go_duration import format_duration
@@ -19,7 +20,7 @@ NORMAL, WARNING = "Normal", "Warning"
 _FIELDS = {"init": "initContainers", "sidecar": "initContainers", "ephemeral": "ephemeralContainers"}
 
 
-class PodEvent(NamedTuple):
+class PodEvent(msgspec.Struct, frozen=True):
     """An event about a pod, or about one of its containers."""
 
     field: str

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
+
 from steersman.sim.kubelet.pod_plan import ContainerPlan, PodPlan
 
 BACKOFF = 10.0
@@ -36,7 +38,7 @@ class State(Enum):
     """Terminated, for good or until it is restarted."""
 
 
-class Termination(NamedTuple):
+class Termination(msgspec.Struct, frozen=True):
     """The termination of a container."""
 
     began: float | None

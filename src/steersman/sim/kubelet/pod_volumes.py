@@ -6,7 +6,9 @@ The messages are those of kubelet 1.36.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheme import Key
@@ -29,7 +31,7 @@ differs: kubelets here do not wait for it, so that pods also run where nothing p
 """
 
 
-class VolumeSource(NamedTuple):
+class VolumeSource(msgspec.Struct, frozen=True):
     """An object that a volume of a pod is made from."""
 
     volume: str
@@ -113,7 +115,7 @@ def _config(
 # -- why volumes are not mounted --------------------------------------------------------------
 
 
-class MountState(NamedTuple):
+class MountState(msgspec.Struct, frozen=True):
     """The volumes of a pod: why some cannot be mounted, and those that have to be attached to the node."""
 
     errors: tuple[str, ...] = ()

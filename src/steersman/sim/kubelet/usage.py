@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.meta import format_time
@@ -27,7 +29,7 @@ _IDLE = {"cpu": 1, "memory": 16 * 1024 * 1024}
 """Millicores, and bytes."""
 
 
-class Usage(NamedTuple):
+class Usage(msgspec.Struct, frozen=True):
     """Millicores, and bytes."""
 
     cpu: int = 0

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.clock import Clock
@@ -84,7 +85,7 @@ class PodClaims:
         return tuple(claim for claim in self.claims if claim.status.allocation is None)
 
 
-class _Reservation(NamedTuple):
+class _Reservation(msgspec.Struct, frozen=True):
     pod: core_v1.Pod
     claims: tuple[v1.ResourceClaim, ...]
     allocations: Mapping[str, v1.AllocationResult]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheme import Key
 from steersman.sim.scheduler.requirements import Requirements, quantities, requirements
 
 
-class PodInfo(NamedTuple):
+class PodInfo(msgspec.Struct, frozen=True):
     """A pod that is bound, or waits to be scheduled."""
 
     key: Key

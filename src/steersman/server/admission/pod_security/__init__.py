@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
+
+import msgspec
 
 from steersman.api.generated.core_v1 import Namespace, PodSpec
 from steersman.server import status_errors
@@ -27,7 +29,7 @@ _MAX_PODS_CHECKED = 3000
 """How many existing pods are checked when a namespace becomes stricter."""
 
 
-class LevelVersion(NamedTuple):
+class LevelVersion(msgspec.Struct, frozen=True):
     """A level and a version of the standards: ``restricted:latest``."""
 
     level: str = "privileged"
@@ -45,7 +47,7 @@ class LevelVersion(NamedTuple):
         )
 
 
-class NamespacePolicy(NamedTuple):
+class NamespacePolicy(msgspec.Struct, frozen=True):
     """The enforced standard of a namespace, and the one it warns about."""
 
     enforce: LevelVersion = LevelVersion()
@@ -78,7 +80,7 @@ def _label_error(name: str, value: str, detail: str) -> status_errors.FieldError
     return status_errors.field_invalid(f"metadata.labels[{PREFIX}{name}]", value, detail)
 
 
-class PodSecurity(PodPlugin):
+class PodSecurity(PodPlugin, frozen=True):
     """Denies pods that violate the enforced standard; warns about pods and templates that violate the other."""
 
     name: ClassVar[str] = "PodSecurity"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+import msgspec
 
 from steersman.api.generated.core_v1 import PodSpec
 
 
-class CheckedPod(NamedTuple):
+class CheckedPod(msgspec.Struct, frozen=True):
     """A pod, and the minor version of the standards it is evaluated by."""
 
     spec: PodSpec

@@ -7,8 +7,9 @@ policies of a server; the module is imported when there is one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import NotFound
@@ -53,7 +54,7 @@ AnyPolicy: TypeAlias = ValidatingAdmissionPolicy | MutatingAdmissionPolicy
 AnyBinding: TypeAlias = ValidatingAdmissionPolicyBinding | MutatingAdmissionPolicyBinding
 
 
-class BoundPolicy(NamedTuple):
+class BoundPolicy(msgspec.Struct, frozen=True):
     """A policy with its bindings, compiled."""
 
     policy: Any

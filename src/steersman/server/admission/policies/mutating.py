@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.cel.policy_expressions import (
@@ -61,7 +62,7 @@ class MutationFailed(Exception):
     """A mutation could not be made. The failurePolicy of its policy decides."""
 
 
-class CompiledMutation(NamedTuple):
+class CompiledMutation(msgspec.Struct, frozen=True):
     """The expressions of a policy."""
 
     conditions: tuple[Compiled, ...]
@@ -88,7 +89,7 @@ class CompiledMutation(NamedTuple):
         )
 
 
-class Invocation(NamedTuple):
+class Invocation(msgspec.Struct, frozen=True):
     """One evaluation of a policy: for a binding, a parameter, and the version that its rules match."""
 
     policy: MutatingAdmissionPolicy

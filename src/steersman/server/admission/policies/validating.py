@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -43,7 +43,7 @@ MAX_ANNOTATION = 10 * 1024
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 
 
-class _Refusal(NamedTuple):
+class _Refusal(msgspec.Struct, frozen=True):
     policy: str
     binding: str
     message: str
@@ -136,7 +136,7 @@ def _failure(binding: ValidatingAdmissionPolicyBinding, denial: Denial) -> str:
     return msgspec.json.encode([made]).decode()
 
 
-class Denial(NamedTuple):
+class Denial(msgspec.Struct, frozen=True):
     """A validation that failed, or that has no value."""
 
     message: str
@@ -147,7 +147,7 @@ class Denial(NamedTuple):
     """Whether it denies whatever the actions of the binding are."""
 
 
-class Decisions(NamedTuple):
+class Decisions(msgspec.Struct, frozen=True):
     """The decisions of a policy about a request: denials and audit annotations."""
 
     denials: list[Denial]
@@ -155,7 +155,7 @@ class Decisions(NamedTuple):
     """The values of its audit annotations, by their keys."""
 
 
-class CompiledValidation(NamedTuple):
+class CompiledValidation(msgspec.Struct, frozen=True):
     """The expressions of a policy."""
 
     conditions: tuple[Compiled, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -71,7 +71,7 @@ Mutate: TypeAlias = Callable[[AdmissionAttributes], Any]
 """Runs built-in plugins; returns the object."""
 
 
-class Hook(NamedTuple):
+class Hook(msgspec.Struct, frozen=True):
     """One webhook of a configuration, compiled."""
 
     configuration: str

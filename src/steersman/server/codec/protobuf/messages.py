@@ -10,9 +10,9 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib.resources import files
 from math import isfinite
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -33,7 +33,7 @@ from steersman.server.codec.protobuf.wire import (
 )
 
 
-class Field(NamedTuple):
+class Field(msgspec.Struct, frozen=True):
     """A field of a message."""
 
     name: str
@@ -52,7 +52,7 @@ class Field(NamedTuple):
 
 @cache
 def _field_table() -> dict[str, dict[str, list[str]]]:
-    raw = files("steersman.server.codec.protobuf").joinpath("fields.json").read_bytes()
+    raw = (Path(__file__).parent / "fields.json").read_bytes()
     return msgspec.json.decode(raw, type=dict[str, dict[str, list[str]]])
 
 

@@ -8,7 +8,6 @@ request for OpenAPI.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -111,6 +110,8 @@ class _Definitions(msgspec.Struct):
 
 def _installed() -> Mapping[str, Mapping[str, Any]]:
     """The definitions of the installed package; none where there is no such package, or not this version."""
+    from importlib.resources import files
+
     try:
         schemas = files("kubernetes_validate") / "kubernetes-json-schema"
         found = sorted(

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import msgspec
+
 from steersman.api.generated import Resource, Subresource
 from steersman.server.codec.negotiation import JSON, YAML
 from steersman.server.discovery.openapi import schemas
@@ -45,7 +47,7 @@ class Operation(NamedTuple):
     produces: tuple[str, ...] = (JSON, YAML)
 
 
-class Path(NamedTuple):
+class Path(msgspec.Struct, frozen=True):
     """A path and its operations. Parameters that all operations share belong to the path."""
 
     path: str

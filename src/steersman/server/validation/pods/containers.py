@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import names, resources
@@ -33,7 +34,7 @@ _FORBIDDEN_EPHEMERAL = (
 )
 
 
-class ContainerContext(NamedTuple):
+class ContainerContext(msgspec.Struct, frozen=True):
     """The parts of a pod that the validation of its containers needs."""
 
     spec: v1.PodSpec
