@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -46,6 +46,7 @@ from steersman.server.auth.rbac import GROUP, RBACAuthorizer
 from steersman.server.auth.users import MASTERS, User, authenticated, node_user, service_account_user
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
+from steersman.server.bootstrap_objects import service_cidr
 from steersman.server.calls import WebhookAddresses
 from steersman.server.http.app import ApiServer
 from steersman.server.http.loopback import LoopbackListener
@@ -63,8 +64,9 @@ from steersman.sim.storage import SimulatedStorage
 from steersman.sim.storage import install as install_storage
 from steersman.sim.time_control import TimeControl
 from steersman.sim.volume_names import ATTACHER, BINDER, STORAGE_USER
-from steersman.snapshot.loading import service_cidr
-from steersman.snapshot.model import LoadedSnapshot
+
+if TYPE_CHECKING:
+    from steersman.snapshot.model import LoadedSnapshot
 
 TAINT_REMOVER = "node-lifecycle-controller"
 """Removes the not-ready taint of a new node once the node is ready. Without it, nodes are not tainted."""

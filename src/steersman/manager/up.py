@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -33,7 +34,9 @@ from steersman.server.calls import parse_webhook_address
 from steersman.server.storage.durable.errors import DataDirError
 from steersman.sim.dynamicresources import MAX_DEVICES, Devices
 from steersman.sim.scaled_clock import ScaledClock, ScaledLoop
-from steersman.snapshot.model import LoadedSnapshot
+
+if TYPE_CHECKING:
+    from steersman.snapshot.model import LoadedSnapshot
 
 _OTHER_FILES = 64
 """Files that are open besides the connections: listeners, libraries, the data directory."""

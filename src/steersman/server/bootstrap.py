@@ -28,7 +28,7 @@ from steersman.api.signing_keys import KeySet
 from steersman.client.certificates import load_certificate
 from steersman.http.client_certs import ClientCertContexts
 from steersman.http.limits import MAX_WATCHES, Limits
-from steersman.server import admission
+from steersman.server import admission, crd
 from steersman.server.auth.authentication import Authenticator
 from steersman.server.auth.bootstrap_policy import node_rules
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
@@ -40,7 +40,6 @@ from steersman.server.auth.service_accounts import LAST_USED, LegacyUse
 from steersman.server.auth.tokens import JWKS_PATH, TokenIssuer, openid_documents
 from steersman.server.auth.users import MASTERS, User
 from steersman.server.bootstrap_objects import create_bootstrap_objects, install_roles
-from steersman.server.crd import establishing
 from steersman.server.http.app import ApiServer, serve
 from steersman.server.rest.create import create_as_server
 from steersman.server.rest.reviews import objects_of
@@ -106,7 +105,7 @@ def bootstrap_server(
     ``client_ca`` is the CA certificate of client certificates (PEM), published for extension API servers.
     ``disabled_plugins`` names admission plugins to leave out; ``cidr`` is the range of cluster IPs. Returns the authorizer.
     """
-    server.extend(establishing.install)
+    server.extend(crd.install)
     server.extend(_follow_roles)
     server.extend(admission.default(cidr=cidr).without(*disabled_plugins))
     for name in NAMESPACES:

@@ -30,7 +30,7 @@ from steersman.server.admission.service_allocation import CIDR
 from steersman.server.admission.service_ip_addresses import sync_ip_addresses
 from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
-from steersman.server.storage.store import object_key
+from steersman.server.storage.store import Store, object_key
 from steersman.server.storage.watch import Selection
 
 ADVERTISED_ADDRESS = "172.31.255.254"
@@ -138,6 +138,12 @@ def _create_missing(server: Server, group: str, plural: str, namespace: str, obj
         return False
     create_as_server(server, resource, namespace, obj)
     return True
+
+
+def service_cidr(store: Store) -> str:
+    """The ranges of cluster IPs of the cluster, with a comma between them; empty where they are not known."""
+    found = store.table("servicecidrs.networking.k8s.io").get("kubernetes")
+    return "" if found is None else ",".join(found.spec.cidrs)
 
 
 def install_roles(server: Server) -> None:

@@ -82,12 +82,6 @@ def load_file(path: Path, progress: Callable[[int, int], None] = lambda done, to
 # -- a server ---------------------------------------------------------------------------------
 
 
-def service_cidr(store: Store) -> str:
-    """The ranges of cluster IPs of the cluster, with a comma between them; empty where they are not known."""
-    found = store.table("servicecidrs.networking.k8s.io").get("kubernetes")
-    return "" if found is None else ",".join(found.spec.cidrs)
-
-
 def restore_bootstrap_objects(server: Server, cidr: str) -> None:
     """Create the namespaces, classes and services that every server has, where the snapshot could not read them."""
     resource = server.registry.find("", "v1", "namespaces")

@@ -18,7 +18,7 @@ from steersman.runtime.events import EVENTS
 from steersman.runtime.python_gc import freeze, without_collector
 from steersman.server import admission
 from steersman.server.auth.rbac import RBACAuthorizer, follow, policies
-from steersman.server.bootstrap_objects import install_roles
+from steersman.server.bootstrap_objects import install_roles, service_cidr
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim import metrics
@@ -197,7 +197,7 @@ def template(wanted: Plan) -> World:
 def loaded_world(wanted: Plan, loaded: LoadedSnapshot, seed: int) -> World:
     """A world with the objects of a snapshot. The server adds only what it cannot do without, such as its own roles."""
     # Imported when needed: most clusters under test are new.
-    from steersman.snapshot.loading import restore_bootstrap_objects, service_cidr
+    from steersman.snapshot.loading import restore_bootstrap_objects
 
     cidr = service_cidr(loaded.store) or wanted.service_cidr
     plugins = RbacPlugins(admission.default(cidr=cidr).without(*wanted.missing).plugins)

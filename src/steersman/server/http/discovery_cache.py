@@ -9,21 +9,20 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from steersman.server.crd.warnings import deprecation
 from steersman.server.discovery.documents import (
     METRICS_RESOURCES,
     CustomResource,
     Discovery,
     custom_resources,
 )
-from steersman.server.discovery.openapi import OpenAPI
 from steersman.server.registry.resources import Resource
 from steersman.server.server import Server
 from steersman.server.storage.watch import Commit, Selection
-from steersman.server.tables import Printer, custom_printer, printer_for
 
 if TYPE_CHECKING:
+    from steersman.server.discovery.openapi import OpenAPI
     from steersman.server.discovery.remote import RemoteVersion
+    from steersman.server.tables import Printer
 
 _DEPRECATED = {
     ("componentstatuses", "v1"): "v1 ComponentStatus is deprecated in v1.19+",
@@ -110,6 +109,10 @@ class _Snapshot:
 
     @cached_property
     def deprecations(self) -> dict[tuple[str, str, str], str]:
+        if not self.custom:
+            return {}
+        from steersman.server.crd.warnings import deprecation
+
         definitions = {
             f"{definition.spec.names.plural}.{definition.spec.group}": definition
             for definition in self._server.store.table(DEFINITIONS).select(Selection())
@@ -133,6 +136,8 @@ class _Snapshot:
 
     @cached_property
     def openapi(self) -> OpenAPI:
+        from steersman.server.discovery.openapi import OpenAPI
+
         if self._remote is None:
             return OpenAPI(self.custom.values())
         return OpenAPI(
@@ -142,6 +147,8 @@ class _Snapshot:
     def printer(self, resource: Resource) -> Printer:
         known = self._printers.get(resource)
         if known is None:
+            from steersman.server.tables import custom_printer, printer_for
+
             custom = self.custom.get((resource.group, resource.version, resource.plural))
             known = printer_for(resource.id) if custom is None else custom_printer(custom.columns)
             self._printers[resource] = known

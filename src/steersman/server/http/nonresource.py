@@ -16,7 +16,6 @@ from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import JSON, YAML
 from steersman.server.discovery import documents
 from steersman.server.discovery.documents import AGGREGATED, EncodedDocument
-from steersman.server.discovery.openapi import binary
 from steersman.server.http.context import Context
 from steersman.server.http.responses import END, Response, document_response, encoded, routing_error
 from steersman.server.status_errors import quote
@@ -185,6 +184,8 @@ def _check_accepts_json(ctx: Context) -> None:
 
 
 def _v2(ctx: Context) -> Response:
+    from steersman.server.discovery.openapi import binary
+
     openapi = ctx.state.discovery.openapi
     if ctx.http.headers.get("Accept", "").startswith(binary.ACCEPT_TYPE):
         return _tagged(ctx, openapi.v2_binary(), binary.CONTENT_TYPE)

@@ -13,7 +13,6 @@ from steersman.api.errors import ApiError, NotAcceptable
 from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.http.target import first
-from steersman.server import tables
 from steersman.server.codec.convert import CODECS, to_document
 from steersman.server.codec.encoding import dump, encode_array, encode_items, encode_list, encode_object
 from steersman.server.codec.negotiation import (
@@ -29,6 +28,7 @@ from steersman.server.http.context import Context
 from steersman.server.registry.resources import Resource
 
 if TYPE_CHECKING:
+    from steersman.server import tables
     from steersman.server.rest.listing import Page
     from steersman.server.rest.perform import BodyType
 
@@ -83,6 +83,8 @@ def object_response(ctx: Context, resource: Resource, obj: Any, status: int = 20
 def _partial(ctx: Context, choice: MediaTypeOptions, version: str, obj: Any, status: int = 200) -> Response:
     if choice.media_type == PROTOBUF:
         return Response(ctx.protobuf.partial(obj, version), status, PROTOBUF)
+    from steersman.server import tables
+
     return encoded(ctx, choice, dump(tables.partial_object_metadata(obj, version)), status)
 
 
@@ -116,6 +118,8 @@ def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
     elif choice.target.kind == "Table":
         body = _table(ctx, choice, resource, objects, metadata)
     else:
+        from steersman.server import tables
+
         version = choice.target.version
         partials = encode_array([dump(tables.partial_object_metadata(obj, version)) for obj in objects])
         body = encode_list(f"{_META}/{version}", "PartialObjectMetadataList", metadata, partials)
@@ -135,6 +139,8 @@ def _table(
     ctx: Context, choice: MediaTypeOptions, resource: Resource, objects: Sequence[Any], metadata: ListMeta
 ) -> bytes:
     assert choice.target is not None
+    from steersman.server import tables
+
     include = tables.parse_include_object(first(ctx.query, "includeObject"))
     return table(ctx, choice.target.version, resource, objects, metadata, include=include)
 
@@ -150,6 +156,8 @@ def table(
     headers: bool = True,
 ) -> bytes:
     """Objects as a Table."""
+    from steersman.server import tables
+
     if resource.hub is not None and resource.store is not None:
         objects, resource = [resource.store(obj) for obj in objects], resource.hub
     if resource.type in CODECS:
@@ -189,6 +197,8 @@ def scale_response(ctx: Context, scale: Scale) -> Response:
         return document_response(ctx, to_document("autoscaling/v1", "Scale", scale))
     if choice.target.kind != "Table":
         return _partial(ctx, choice, choice.target.version, scale)
+    from steersman.server import tables
+
     made = tables.generate_table(
         tables.SCALE_PRINTER,
         (scale,),

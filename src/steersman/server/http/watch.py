@@ -12,7 +12,7 @@ from steersman.client.api import EventType, WatchEvent
 from steersman.http.limits import client_time
 from steersman.http.response import StreamingResponse
 from steersman.http.target import first
-from steersman.server import status_errors, tables
+from steersman.server import status_errors
 from steersman.server.calls import CallNeeded
 from steersman.server.codec.convert import CODECS
 from steersman.server.codec.encoding import dump
@@ -149,12 +149,14 @@ def _line_encoder(ctx: Context, choice: MediaTypeOptions, resource: Resource) ->
         return _object_lines(ctx, resource)
     if choice.target.kind == "Table":
         return _table_lines(ctx, choice.target.version, resource)
+    from steersman.server.tables import partial_object_metadata
+
     version = choice.target.version
 
     def partial(event: WatchEvent[Any]) -> bytes:
         if event.obj is None:
             return _bookmark(f"meta.k8s.io/{version}", "PartialObjectMetadata", event)
-        return _event(event.type.value, dump(tables.partial_object_metadata(event.obj, version)))
+        return _event(event.type.value, dump(partial_object_metadata(event.obj, version)))
 
     return partial
 
@@ -173,7 +175,9 @@ def _object_lines(ctx: Context, resource: Resource) -> LineEncoder:
 
 
 def _table_lines(ctx: Context, version: str, resource: Resource) -> LineEncoder:
-    include = tables.parse_include_object(first(ctx.query, "includeObject"))
+    from steersman.server.tables import parse_include_object
+
+    include = parse_include_object(first(ctx.query, "includeObject"))
     headers = True
 
     def laid_out(event: WatchEvent[Any]) -> bytes:

@@ -6,7 +6,6 @@ from typing import Any
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
 from steersman.server.codec.convert import CODECS
-from steersman.server.crd import warnings as crd_warnings
 from steersman.server.crd.custom import CustomResource
 from steersman.server.registry.resources import REVIEWS
 from steersman.server.rest.request import Request, Result
@@ -42,8 +41,12 @@ def write_warnings(server: Server, request: Request, result: Result, old: Any) -
     if not request.subresource:
         found += warnings_for(resource.kind if resource.type not in CODECS else "", obj, old)
     if isinstance(obj, CustomResourceDefinition):
+        from steersman.server.crd import warnings as crd_warnings
+
         found += crd_warnings.warnings(obj, old)
     elif isinstance(obj, CustomResource) and obj.metadata.finalizers:
+        from steersman.server.crd import warnings as crd_warnings
+
         found += crd_warnings.finalizers(obj.metadata, None if old is None else old.metadata)
     return found
 
