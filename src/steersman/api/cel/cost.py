@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import ceil
-from typing import TypeAlias
-
-import msgspec
+from typing import NamedTuple, TypeAlias
 
 from steersman.api.cel.call_costs import AUTHORIZATION_CHECK, LIST, MAP, REGEX, STRUCT, TRAVERSAL
 from steersman.api.cel.checker import Checked
@@ -37,7 +35,7 @@ SizeOf: TypeAlias = Callable[[Path], int | None]
 """Returns the largest size of the value at a path, whose first name is a variable; None if it is unknown."""
 
 
-class Range(msgspec.Struct, frozen=True):
+class Range(NamedTuple):
     """The smallest and the largest cost, or size. Sums and products end at the largest number of 64 bits."""
 
     min: int
@@ -64,7 +62,7 @@ def _scaled(number: int, factor: float) -> int:
 ZERO, ONE, UNKNOWN = Range(0, 0), Range(1, 1), Range(0, MAX)
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _Entry(NamedTuple):
     """The sizes of the keys and values of a list or map."""
 
     is_list: bool
@@ -77,13 +75,13 @@ class _Entry(msgspec.Struct, frozen=True):
         return _Entry(self.is_list, self.key.union(other.key), self.value.union(other.value))
 
 
-class _Variable(msgspec.Struct, frozen=True):
+class _Variable(NamedTuple):
     path: Path
     size: Range | None
     entry: _Entry | None
 
 
-class _Call(msgspec.Struct, frozen=True):
+class _Call(NamedTuple):
     cost: Range
     size: Range | None = None
 

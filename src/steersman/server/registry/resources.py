@@ -96,7 +96,7 @@ class Registry:
         self.generation = 0
         """Incremented when a resource is added or removed; caches compare it."""
         self.discovered: DiscoveryResult | None = None
-        """What discovery shows of these resources; None until it is asked for."""
+        """The discovery of these resources; None until a client asks for it."""
 
     def of(self, kind: Kind[Any]) -> Resource:
         """The resource of a kind. Raises `NotFound` if it is not served."""
