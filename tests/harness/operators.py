@@ -139,6 +139,12 @@ class Plane:
         found: list[Document] = resource.get(namespace=namespace, **query).to_dict()["items"]
         return found
 
+    def patch(self, version: str, kind: str, name: str, change: Document, namespace: str = "default") -> None:
+        """Merges a change into an object. Raises `kubernetes.dynamic.exceptions.DynamicApiError`."""
+        resource = self._client.resources.get(api_version=version, kind=kind)
+        merge = "application/merge-patch+json"
+        resource.patch(name=name, namespace=namespace, body=change, content_type=merge)
+
     def delete(self, version: str, kind: str, name: str, namespace: str | None = "default") -> None:
         self._client.resources.get(api_version=version, kind=kind).delete(name=name, namespace=namespace)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,6 +160,27 @@ spec:
       containers: [{name: migrate, image: "operator:{{ .Values.tag }}"}]
 """
 
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: "{{ .Release.Name }}"}
+spec:
+  template:
+    metadata:
+      annotations: {sim.steersman.dev/exit-code: "{{ .Values.code }}", sim.steersman.dev/runs: "1"}
+    spec:
+      restartPolicy: Never
+      containers: [{name: work, image: work}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}"}
+data:
+  system: "{{ dig "metadata" "uid" "unknown" (lookup "v1" "Namespace" "" "kube-system") }}"
+"""
+
+SPEC = {"selector": {"app": "other"}, "ports": [{"port": 80}]}
+
 
 @dataclass(frozen=True)
 class Helm:
@@ -276,6 +298,54 @@ def test_an_operator_with_its_definitions_and_an_object_of_them(helm: Helm) -> N
         "apiextensions.k8s.io/v1", "CustomResourceDefinition", "games.shapes.example", None
     )
     assert has_condition(definition, "Established"), "Helm leaves definitions where they are"
+
+
+def test_the_chart_that_helm_create_writes_is_installed_and_tested(helm: Helm) -> None:
+    chart = str(helm.home / "starter")
+    helm.plane.helm("create", chart)
+    helm.waits("install", "starter", chart)
+    tested = helm.plane.helm("test", "starter", "--logs", "--timeout=60s")
+    assert re.search(r"starter-test-connection\n(.*\n)*Phase: +Succeeded", tested)
+    assert "container wget exited with code 0" in tested
+    shown = helm.plane.helm("status", "starter", "--show-resources")
+    assert re.search(r"==> v1/Deployment\nNAME +READY .*\nstarter +1/1 ", shown)
+    first = helm.plane.get("v1", "Pod", "starter-test-connection")["metadata"]["uid"]
+    helm.plane.helm("test", "starter", "--timeout=60s")
+    assert helm.plane.get("v1", "Pod", "starter-test-connection")["metadata"]["uid"] != first
+    helm.waits("uninstall", "starter")
+
+
+def test_a_release_that_fails_leaves_nothing_and_what_belongs_to_another_is_left_alone(helm: Helm) -> None:
+    chart = helm.chart("atomic", {"tag": "1", "least": 1}, WEB)
+    failing = ("upgrade", "--install", "atomic", chart, "--set=tag=bad", "--atomic")
+    said = helm.waits(*failing, timeout="3s", fails=True)
+    assert "has been uninstalled due to atomic being set" in said
+    assert helm.plane.get("apps/v1", "Deployment", "atomic") == {}
+    assert "atomic" not in helm.plane.helm("list", "--all", "--short")
+    helm.plane.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "atomic"}, "spec": SPEC})
+    said = helm.waits("install", "atomic", chart, fails=True)
+    assert 'Service "atomic" in namespace "default" exists and cannot be imported' in said
+    helm.waits("install", "atomic", chart, "--take-ownership")
+    owner = helm.plane.get("v1", "Service", "atomic")["metadata"]["annotations"]
+    assert owner["meta.helm.sh/release-name"] == "atomic"
+    helm.waits("uninstall", "atomic")
+
+
+def test_jobs_are_waited_for_and_templates_see_the_server(helm: Helm) -> None:
+    chart = helm.chart("jobs", {"code": 0}, JOB)
+    shown = helm.plane.helm("install", "jobs", chart, "--dry-run=server")
+    system = helm.plane.get("v1", "Namespace", "kube-system", None)["metadata"]["uid"]
+    assert system in shown, "a dry run on the server looks things up there"
+    assert system not in helm.plane.helm("template", "jobs", chart)
+    assert helm.plane.get("batch/v1", "Job", "jobs") == {}
+    helm.waits("install", "jobs", chart, "--wait-for-jobs")
+    assert has_condition(helm.plane.get("batch/v1", "Job", "jobs"), "Complete")
+    said = helm.plane.helm("upgrade", "jobs", chart, "--set=code=1", fails=True)
+    assert "field is immutable" in said
+    helm.waits("uninstall", "jobs", "--cascade=foreground", "--keep-history")
+    assert helm.statuses("jobs") == ["superseded", "uninstalled"]
+    helm.waits("rollback", "jobs", "1", "--wait-for-jobs")
+    assert has_condition(helm.plane.get("batch/v1", "Job", "jobs"), "Complete")
 
 
 @needs("jobset/charts/jobset")
