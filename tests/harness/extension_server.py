@@ -80,6 +80,8 @@ class Extension:
         self.broken: set[str] = set()
         """Paths that are answered with garbage."""
         self.hangs = False
+        self.starting = False
+        """Every request is answered with 503."""
         self.aggregated: Mapping[str, Any] | None = None
         """Its aggregated discovery; None where it has only the legacy one."""
         self.objects: dict[tuple[str, str], dict[str, Any]] = {}
@@ -97,6 +99,8 @@ class Extension:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(request)
         path = request.path
+        if self.starting:
+            return web.Response(status=503)
         if path in self.broken:
             return web.Response(body=b'{"swagger": "2.0", "paths": [1, {"', content_type="application/json")
         if path == ROOT:

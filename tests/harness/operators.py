@@ -84,10 +84,10 @@ class Plane:
         path.write_text(yaml.safe_dump(document))
         return path
 
-    def helm(self, *arguments: str, fails: bool = False) -> str:
+    def helm(self, *arguments: str, fails: bool = False, program: str = "helm") -> str:
         """Runs Helm with its own files in the test's directory; what it prints."""
         homes = {f"HELM_{each}_HOME": str(self.where / each.lower()) for each in ("CACHE", "CONFIG", "DATA")}
-        command = [str(directory() / "bin/helm"), *arguments, f"--kubeconfig={self.kubeconfig}"]
+        command = [str(directory() / "bin" / program), *arguments, f"--kubeconfig={self.kubeconfig}"]
         done = subprocess.run(command, env=homes, capture_output=True, text=True, timeout=120, check=False)
         assert bool(done.returncode) is fails, f"{' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
@@ -138,6 +138,18 @@ class Plane:
         resource = self._client.resources.get(api_version=version, kind=kind)
         found: list[Document] = resource.get(namespace=namespace, **query).to_dict()["items"]
         return found
+
+    def patch(self, version: str, kind: str, name: str, change: Document, namespace: str = "default") -> None:
+        """Merges a change into an object. Raises `kubernetes.dynamic.exceptions.DynamicApiError`."""
+        resource = self._client.resources.get(api_version=version, kind=kind)
+        merge = "application/merge-patch+json"
+        resource.patch(name=name, namespace=namespace, body=change, content_type=merge)
+
+    def scale(self, version: str, kind: str, name: str, replicas: int) -> None:
+        """Sets the number of replicas, as ``kubectl scale`` does it."""
+        resource = self._client.resources.get(api_version=version, kind=kind)
+        merge, change = "application/merge-patch+json", {"spec": {"replicas": replicas}}
+        resource.scale.patch(name=name, namespace="default", body=change, content_type=merge)
 
     def delete(self, version: str, kind: str, name: str, namespace: str | None = "default") -> None:
         self._client.resources.get(api_version=version, kind=kind).delete(name=name, namespace=namespace)

@@ -1,8 +1,12 @@
-"""Helm 3 installs, upgrades, rolls back and uninstalls charts of the usual shapes, and waits each time."""
+"""Helm installs, upgrades, rolls back and uninstalls charts of the usual shapes, and waits each time.
+
+Helm 3 patches as a client and has its own rules of what is ready; Helm 4 applies on the server and waits by kstatus.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +16,7 @@ import yaml
 
 from tests.harness.operators import Document, Plane, directory, has_condition, needs, plane
 
-pytestmark = needs("bin/helm")
+PROGRAMS = ("helm", "helm4")
 
 WEB = """
 apiVersion: apps/v1
@@ -159,6 +163,27 @@ spec:
       containers: [{name: migrate, image: "operator:{{ .Values.tag }}"}]
 """
 
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: "{{ .Release.Name }}"}
+spec:
+  template:
+    metadata:
+      annotations: {sim.steersman.dev/exit-code: "{{ .Values.code }}", sim.steersman.dev/runs: "1"}
+    spec:
+      restartPolicy: Never
+      containers: [{name: work, image: work}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}"}
+data:
+  system: "{{ dig "metadata" "uid" "unknown" (lookup "v1" "Namespace" "" "kube-system") }}"
+"""
+
+SPEC = {"selector": {"app": "other"}, "ports": [{"port": 80}]}
+
 
 @dataclass(frozen=True)
 class Helm:
@@ -166,10 +191,15 @@ class Helm:
 
     plane: Plane
     home: Path
+    program: str
+
+    def run(self, *arguments: str, fails: bool = False) -> str:
+        """What it prints."""
+        return self.plane.helm(*arguments, fails=fails, program=self.program)
 
     def waits(self, verb: str, *arguments: str, timeout: str = "60s", fails: bool = False) -> str:
         """What it prints when all of a release is ready, or gone."""
-        return self.plane.helm(verb, *arguments, "--wait", f"--timeout={timeout}", fails=fails)
+        return self.run(verb, *arguments, "--wait", f"--timeout={timeout}", fails=fails)
 
     def chart(self, name: str, values: Document, templates: str, definitions: str = "") -> str:
         """Writes a chart; its path."""
@@ -187,14 +217,15 @@ class Helm:
 
     def statuses(self, release: str) -> list[str]:
         """Of each revision."""
-        return [each["status"] for each in json.loads(self.plane.helm("history", release, "--output=json"))]
+        return [each["status"] for each in json.loads(self.run("history", release, "--output=json"))]
 
 
-@pytest.fixture(scope="module")
-def helm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helm]:
-    where = tmp_path_factory.mktemp("helm")
+@pytest.fixture(scope="module", params=[pytest.param(each, marks=needs(f"bin/{each}")) for each in PROGRAMS])
+def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helm]:
+    program: str = request.param
+    where = tmp_path_factory.mktemp(program)
     with plane(where, "--csi") as running:
-        yield Helm(running, where)
+        yield Helm(running, where, program)
 
 
 def image(found: Document) -> str:
@@ -222,7 +253,7 @@ def test_a_web_application_with_ingress_autoscaler_and_budget(helm: Helm) -> Non
     assert autoscaler["spec"]["minReplicas"] == 2
     # An image that cannot be pulled is never ready: Helm goes back by itself.
     said = helm.waits("upgrade", "web", chart, "--set=tag=bad", "--atomic", timeout="3s", fails=True)
-    assert "has been rolled back due to atomic being set" in said
+    assert re.search("has been rolled back due to (atomic|rollback-on-failure) being set", said)
     assert image(deployment()) == "web:1"
     assert helm.statuses("web") == ["superseded", "superseded", "superseded", "failed", "deployed"]
     helm.waits("uninstall", "web")
@@ -276,6 +307,94 @@ def test_an_operator_with_its_definitions_and_an_object_of_them(helm: Helm) -> N
         "apiextensions.k8s.io/v1", "CustomResourceDefinition", "games.shapes.example", None
     )
     assert has_condition(definition, "Established"), "Helm leaves definitions where they are"
+
+
+def test_the_chart_that_helm_create_writes_is_installed_and_tested(helm: Helm) -> None:
+    chart = str(helm.home / "starter")
+    helm.run("create", chart)
+    helm.waits("install", "starter", chart)
+    tested = helm.run("test", "starter", "--logs", "--timeout=60s")
+    assert re.search(r"starter-test-connection\n(.*\n)*Phase: +Succeeded", tested)
+    assert "container wget exited with code 0" in tested
+    if helm.program == "helm":  # Helm 4 has no such flag
+        shown = helm.run("status", "starter", "--show-resources")
+        assert re.search(r"==> v1/Deployment\nNAME +READY .*\nstarter +1/1 ", shown)
+    first = helm.plane.get("v1", "Pod", "starter-test-connection")["metadata"]["uid"]
+    helm.run("test", "starter", "--timeout=60s")
+    assert helm.plane.get("v1", "Pod", "starter-test-connection")["metadata"]["uid"] != first
+    helm.waits("uninstall", "starter")
+
+
+def test_a_release_that_fails_leaves_nothing_and_what_belongs_to_another_is_left_alone(helm: Helm) -> None:
+    chart = helm.chart("atomic", {"tag": "1", "least": 1}, WEB)
+    failing = ("upgrade", "--install", "atomic", chart, "--set=tag=bad", "--atomic")
+    said = helm.waits(*failing, timeout="3s", fails=True)
+    assert re.search("has been uninstalled due to (atomic|rollback-on-failure) being set", said)
+    assert helm.plane.get("apps/v1", "Deployment", "atomic") == {}
+    assert "atomic" not in helm.run("list", "--failed", "--short")
+    helm.plane.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "atomic"}, "spec": SPEC})
+    said = helm.waits("install", "atomic", chart, fails=True)
+    assert 'Service "atomic" in namespace "default" exists and cannot be imported' in said
+    forced = ("--force-conflicts",) if helm.program == "helm4" else ()
+    helm.waits("install", "atomic", chart, "--take-ownership", *forced)
+    owner = helm.plane.get("v1", "Service", "atomic")["metadata"]["annotations"]
+    assert owner["meta.helm.sh/release-name"] == "atomic"
+    helm.waits("uninstall", "atomic")
+
+
+def test_jobs_are_waited_for_and_templates_see_the_server(helm: Helm) -> None:
+    chart = helm.chart("jobs", {"code": 0}, JOB)
+    shown = helm.run("install", "jobs", chart, "--dry-run=server")
+    system = helm.plane.get("v1", "Namespace", "kube-system", None)["metadata"]["uid"]
+    assert system in shown, "a dry run on the server looks things up there"
+    assert system not in helm.run("template", "jobs", chart)
+    assert helm.plane.get("batch/v1", "Job", "jobs") == {}
+    helm.waits("install", "jobs", chart, "--wait-for-jobs")
+    assert has_condition(helm.plane.get("batch/v1", "Job", "jobs"), "Complete")
+    said = helm.run("upgrade", "jobs", chart, "--set=code=1", fails=True)
+    assert "field is immutable" in said
+    helm.waits("uninstall", "jobs", "--cascade=foreground", "--keep-history")
+    assert helm.statuses("jobs") == ["superseded", "uninstalled"]
+    helm.waits("rollback", "jobs", "1", "--wait-for-jobs")
+    assert has_condition(helm.plane.get("batch/v1", "Job", "jobs"), "Complete")
+
+
+def test_a_field_that_another_wrote_is_overwritten_by_helm_3_and_a_conflict_for_helm_4(helm: Helm) -> None:
+    chart = helm.chart("shared", {"tag": "1", "replicas": 1}, STORE)
+    helm.waits("install", "shared", chart)
+
+    def replicas() -> int:
+        found: int = helm.plane.get("apps/v1", "StatefulSet", "shared")["spec"]["replicas"]
+        return found
+
+    helm.plane.scale("apps/v1", "StatefulSet", "shared", 3)
+    upgrade = ["upgrade", "shared", chart, "--set=tag=2"]
+    if helm.program == "helm4":
+        said = helm.waits(*upgrade, fails=True)
+        assert re.search(r'conflict with .*" with subresource "scale" using apps/v1: \.spec\.replicas', said)
+        upgrade.append("--force-conflicts")
+    helm.waits(*upgrade)
+    assert replicas() == 1
+    helm.waits("uninstall", "shared")
+
+
+@needs(*(f"bin/{each}" for each in PROGRAMS))
+def test_a_release_of_helm_3_is_taken_over_by_helm_4(tmp_path: Path) -> None:
+    def writers() -> list[tuple[str, str]]:
+        found = old.plane.get("v1", "ConfigMap", "web")["metadata"]["managedFields"]
+        return [(each["manager"], each["operation"]) for each in found]
+
+    with plane(tmp_path) as running:
+        old, new = (Helm(running, tmp_path, program) for program in PROGRAMS)
+        chart = old.chart("web", {"tag": "1", "least": 1}, WEB)
+        old.waits("install", "web", chart)
+        new.waits("upgrade", "web", chart, "--set=tag=2")
+        assert writers() == [("helm", "Update")], "it goes on as the release began"
+        new.waits("upgrade", "web", chart, "--set=tag=3", "--server-side=true")
+        assert writers() == [("helm", "Apply")]
+        assert running.get("v1", "ConfigMap", "web")["data"] == {"tag": "3"}
+        new.waits("rollback", "web", "1")
+        assert image(running.get("apps/v1", "Deployment", "web")) == "web:1"
 
 
 @needs("jobset/charts/jobset")

@@ -161,6 +161,21 @@ async def test_a_server_that_is_away_is_a_503_and_says_so_in_its_condition(
                     await asyncio.sleep(0.005)
 
 
+async def test_a_server_that_starts_after_its_api_service_is_soon_asked_again(
+    plane: Plane, tmp_path: Path
+) -> None:
+    async with extension(plane, tmp_path) as remote, plane.session() as session:
+        remote.starting = True
+        condition = await register(plane, session, api_service(remote.ca_bundle))
+        assert (condition.status, condition.reason) == ("False", "FailedDiscoveryCheck")
+        async with asyncio.timeout(10):
+            while len(remote.seen) < 5:
+                await asyncio.sleep(0.005)
+            remote.starting = False
+            while (await session.get(FLAVORS)).status == 503:
+                await asyncio.sleep(0.005)
+
+
 async def test_those_without_rights_are_refused_before_anything_is_passed_on(
     plane: Plane, tmp_path: Path
 ) -> None:

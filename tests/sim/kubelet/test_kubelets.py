@@ -200,6 +200,16 @@ def test_the_containers_of_a_job_are_done_after_a_while(world: World) -> None:
     assert get(world).status.phase == "Succeeded"
 
 
+def test_the_containers_of_a_helm_hook_are_done_after_a_while(world: World) -> None:
+    start(world, work=4.0)
+    body = pod("test", "wget", "web:80", restartPolicy="Never")
+    body["metadata"]["annotations"]["helm.sh/hook"] = "test"
+    make(world, body)
+    make(world, pod("other", "wget", "web:80", restartPolicy="Never"))
+    pass_(world, 4)
+    assert [get(world, name).status.phase for name in ("test", "other")] == ["Succeeded", "Running"]
+
+
 def test_an_image_that_never_comes(world: World) -> None:
     start(world, pull_error=10.0)
     make(world, pod(containers=[{"name": "main", "image": "bad:1"}, {"name": "fine", "image": "app:1"}]))

@@ -1,8 +1,8 @@
 """Aggregator: passes requests for the group versions of remote APIServices on to the servers that serve them.
 
 A remote APIService names a Service; where that is served is stated as for webhooks (`steersman.server.calls`). The aggregator
-asks each for its discovery document, at once after a change and then every 30 seconds: the answer decides the condition
-Available. Discovery and OpenAPI of servers that are available are made part of our own (`steersman.server.discovery.remote`,
+asks each for its discovery document, at once after a change and then every 30 seconds, and sooner where it failed: the answer
+decides the condition Available. Discovery and OpenAPI of servers that are available are made part of our own (`steersman.server.discovery.remote`,
 `steersman.server.discovery.openapi.merge`); the group versions of others are there, and stale. This module is imported with the first remote APIService.
 """
 
@@ -55,6 +55,8 @@ _log = logging.getLogger(__name__)
 
 TABLE = "apiservices.apiregistration.k8s.io"
 CHECK_INTERVAL = 30.0
+RETRY_INTERVAL = 0.005
+"""Seconds until a server whose check failed is asked again; doubled each time up to `CHECK_INTERVAL`, as upstream."""
 CHECK_TIMEOUT = 5.0
 REQUEST_TIMEOUT = 60.0
 """Seconds for a request that is neither a watch nor an upgrade, as upstream."""
@@ -229,27 +231,38 @@ class Aggregator:
     # -- availability -------------------------------------------------------------------------
 
     async def _check_all(self) -> None:
+        """Asks all servers after a change and every `CHECK_INTERVAL`, and meanwhile those that failed."""
         while True:
             self._wake.clear()
-            # Side by side: one that hangs holds up no other.
-            await asyncio.gather(*map(self._check_safely, list(self._remote.values())))
-            try:
-                async with real_timeout(CHECK_INTERVAL):
-                    await self._wake.wait()
-            except TimeoutError:
-                self._remote = {
-                    key: one._replace(endpoint=self._endpoint(one.service))
-                    for key, one in self._remote.items()
-                }
+            due, left, retry = list(self._remote.values()), CHECK_INTERVAL, RETRY_INTERVAL
+            while True:
+                # Side by side: one that hangs holds up no other.
+                passed = await asyncio.gather(*map(self._check_safely, due))
+                failing = [one for one, good in zip(due, passed, strict=True) if not good]
+                pause = min(retry, left) if failing else left
+                try:
+                    async with real_timeout(pause):
+                        await self._wake.wait()
+                    break
+                except TimeoutError:
+                    due, left = failing, left - pause
+                    retry = min(2 * retry, CHECK_INTERVAL) if failing else RETRY_INTERVAL
+                if left <= 0:
+                    self._remote = {
+                        key: one._replace(endpoint=self._endpoint(one.service))
+                        for key, one in self._remote.items()
+                    }
+                    due, left = list(self._remote.values()), CHECK_INTERVAL
 
-    async def _check_safely(self, remote: Remote) -> None:
+    async def _check_safely(self, remote: Remote) -> bool:
         try:
-            await self._check(remote)
+            return await self._check(remote)
         except Exception:
             _log.exception("the APIService %s cannot be checked", remote.name)
+            return False
 
-    async def _check(self, remote: Remote) -> None:
-        """Asks a server for its discovery document, and writes the condition Available."""
+    async def _check(self, remote: Remote) -> bool:
+        """Asks a server for its discovery document, and writes the condition Available. False if it has to be asked again."""
         status, reason, message = "True", "Passed", "all checks passed"
         reference = remote.service.spec.service
         assert reference is not None
@@ -268,6 +281,7 @@ class Aggregator:
             if failure:
                 status, reason, message = "False", "FailedDiscoveryCheck", failure
         self._write(remote, status, reason, message)
+        return reason != "FailedDiscoveryCheck"
 
     async def _discover(self, remote: Remote) -> str:
         """Reads what a server tells of a group version; returns why it cannot."""

@@ -12,6 +12,9 @@ from steersman.sim.kubelet.behaviour import FOREVER, NEVER_READY, PREFIX, Behavi
 from steersman.sim.kubelet.pod_environment import EnvironmentSource, environment_sources
 from steersman.sim.kubelet.pod_volumes import VolumeSource, volume_sources
 
+HELM_HOOK = "helm.sh/hook"
+"""The annotation of objects that Helm creates at one point of a release, such as the pods of ``helm test``."""
+
 
 class KubeletSettings(msgspec.Struct, frozen=True):
     """Timing of simulated kubelets, in seconds."""
@@ -25,7 +28,7 @@ class KubeletSettings(msgspec.Struct, frozen=True):
     shutdown: float = 0.0
     """How long containers take to stop; their grace period is the limit."""
     work: float = 1.0
-    """How long the containers of a Job run whose command cannot be interpreted."""
+    """How long the containers of a Job or of a Helm hook run whose command cannot be interpreted."""
     pull_error: float = 10.0
     """How long ErrImagePull is reported before ImagePullBackOff."""
     reboot: float = 30.0
@@ -85,9 +88,9 @@ def plan(pod: v1.Pod, settings: KubeletSettings) -> PodPlan:
     """The plan of a pod."""
     spec, notes = pod.spec, pod.metadata.annotations
     pulls = NEVER_READY not in notes
-    unknown = FOREVER
-    if any(owner.kind == "Job" for owner in pod.metadata.ownerReferences):
-        unknown = Behaviour(settings.work, 0)
+    # Helm waits for a pod that is a hook to succeed: `helm test` of what `helm create` writes runs wget.
+    completes = HELM_HOOK in notes or any(owner.kind == "Job" for owner in pod.metadata.ownerReferences)
+    unknown = Behaviour(settings.work, 0) if completes else FOREVER
     grace = pod.metadata.deletionGracePeriodSeconds
     if grace is None:
         grace = 30 if spec.terminationGracePeriodSeconds is None else spec.terminationGracePeriodSeconds
