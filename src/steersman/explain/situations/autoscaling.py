@@ -100,7 +100,9 @@ def no_target(case: Case) -> Iterator[Finding]:
             remedy = _UNSCALABLE.get(kind, _NO_SCALE)
         elif "no matches for kind" in message:
             cause = f"the API server does not know the kind of its target {kind} {name}: {brief(message)}"
-            remedy = "correct apiVersion and kind of spec.scaleTargetRef, or install the definition of the kind"
+            remedy = (
+                "correct apiVersion and kind of spec.scaleTargetRef, or install the definition of the kind"
+            )
         yield Finding(
             code="no-target",
             subject=case.ref,

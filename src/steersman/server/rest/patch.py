@@ -21,7 +21,7 @@ from steersman.api.patch.values import format_as_go
 from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML
 from steersman.server.apply.structs import typed_schema_of
-from steersman.server.codec import field_validation
+from steersman.server.codec import field_validation, go_conversion
 from steersman.server.codec.convert import CODECS, micro_time_paths, to_builtins, to_document, to_struct
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.registry.resources import Resource
@@ -45,13 +45,22 @@ def patch(server: Server, request: Request, body: Any) -> Result:
     if request.patch_type == APPLY_YAML:
         return apply(server, request, body if isinstance(body, Mapping) else {})
     resource, patch_type = request.resource, request.patch_type
+    new: Any = None
 
     def make(old: Any) -> Any:
+        nonlocal new
         new = patched(resource, old, body, patch_type, subresource=request.subresource)
         check_identity(request, new.metadata.namespace, new.metadata.name)
         return new
 
-    return Result(change(server, request, make))
+    try:
+        return Result(change(server, request, make))
+    except status_errors.MalformedObject as error:
+        if patch_type == STRATEGIC:
+            raise field_validation.invalid_patch(
+                format_as_go(body), go_conversion.malformed(error.why)
+            ) from None
+        raise _refused(to_document(resource.api_version, resource.kind, new), error.why) from None
 
 
 # -- patches of documents ---------------------------------------------------------------------
@@ -83,10 +92,11 @@ def patched_struct(
     if not isinstance(made, dict):
         raise status_errors.bad_request("the patch does not leave an object")
     try:
-        full: S = to_struct(type(obj), made)
+        return _decoded(type(obj), made, body, content_type)
     except ValueError as error:
-        raise _invalid_result(type(obj), made, body, content_type, str(error)) from None
-    return full
+        if content_type == STRATEGIC:
+            raise field_validation.invalid_patch(format_as_go(body), str(error)) from None
+        raise _refused(made, str(error)) from None
 
 
 def patched(resource: Resource, old: Any, body: object, content_type: str, *, subresource: str = "") -> Any:
@@ -110,18 +120,38 @@ def patched(resource: Resource, old: Any, body: object, content_type: str, *, su
         raise status_errors.bad_request("the patch does not leave an object")
     if content_type != STRATEGIC:
         _check_kind(resource, old, made)
+    document = {name: value for name, value in made.items() if name in fields}
     try:
-        full = to_struct(type_, {name: value for name, value in made.items() if name in fields})
+        full = _decoded(type_, document, body, content_type)
     except ValueError as error:
-        whole = {**to_document(resource.api_version, resource.kind, old), **made}
-        raise _invalid_result(type_, whole, body, content_type, str(error)) from None
-    if micro_time_paths(type_) and (fault := go_decode_error(type_, made)):
-        raise _refused({**to_document(resource.api_version, resource.kind, old), **made}, fault)
+        if content_type == STRATEGIC:
+            raise field_validation.invalid_patch(format_as_go(body), str(error)) from None
+        raise _refused(
+            {**to_document(resource.api_version, resource.kind, old), **made}, str(error)
+        ) from None
     attributes = [fields[name].attribute for name in touched]
     new = replace(old, **{name: getattr(full, name) for name in attributes})
     if aside:
         new = replace(new, metadata=replace(new.metadata, managedFields=old.metadata.managedFields))
     return new
+
+
+def _decoded(type_: type[S], document: Mapping[str, Any], body: object, content_type: str) -> S:
+    """A patched document as a struct, decoded as Go does it. Raises `ValueError` in Go's words."""
+    try:
+        made: S = to_struct(type_, document)
+    except ValueError as error:
+        if content_type == STRATEGIC:
+            made = to_struct(type_, go_conversion.converted(type_, document))
+            return made
+        raise ValueError(go_decode_error(type_, document) or str(error)) from None
+    if not micro_time_paths(type_) and not go_conversion.is_ambiguous(body):
+        return made
+    if content_type == STRATEGIC:
+        made = to_struct(type_, go_conversion.converted(type_, document))
+    elif fault := go_decode_error(type_, document):
+        raise ValueError(fault)
+    return made
 
 
 def _patched_custom(
@@ -223,19 +253,6 @@ def _check_kind(resource: Resource, old: Any, made: Mapping[str, Any]) -> None:
     why = field_validation.kind_mismatch(resource.group, resource.kind, str(version), str(kind))
     if why:
         raise _refused({**to_document(resource.api_version, resource.kind, old), **made}, why)
-
-
-def _invalid_result(
-    type_: type[Any], whole: Mapping[str, Any], body: object, content_type: str, why: str
-) -> ApiError:
-    """The refusal of a patch whose result is no valid object of the type."""
-    why = go_decode_error(type_, whole) or why
-    if content_type == STRATEGIC:
-        # Upstream reads these another way, and says less.
-        return field_validation.invalid_patch(
-            format_as_go(body), f"unrecognized type: {why.rpartition(' of type ')[2]}"
-        )
-    return _refused(whole, why)
 
 
 def unknown_fields(
