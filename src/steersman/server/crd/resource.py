@@ -51,7 +51,6 @@ def resource_of(
             lambda: to_builtins(version.schema),
             CustomResource(),
             has_status=version.has_status,
-            replicas=version.scale.specReplicasPath if version.scale is not None else "",
             only_version=only_version,
         ),
         unknown_fields=version.unknown_fields,

@@ -87,16 +87,31 @@ def patched_struct(
     obj: S, body: object, content_type: str, api_version: str = "autoscaling/v1", kind: str = "Scale"
 ) -> S:
     """A struct with a patch applied. ``api_version`` and ``kind`` are for error messages."""
-    whole = {"apiVersion": api_version, "kind": kind, **to_builtins(obj)}
-    made = patched_document(type(obj), whole, _without_type(body), content_type)
+    made = patched_part(obj, body, content_type, api_version, kind)
     if not isinstance(made, dict):
         raise status_errors.bad_request("the patch does not leave an object")
+    if content_type != STRATEGIC:
+        given = str(made.get("apiVersion") or api_version), str(made.get("kind") or kind)
+        group = api_version.rpartition("/")[0]
+        if given != (api_version, kind) and (
+            why := field_validation.kind_mismatch(group, kind, given[0], given[1])
+        ):
+            raise _refused(made, why)
     try:
         return _decoded(type(obj), made, body, content_type)
     except ValueError as error:
         if content_type == STRATEGIC:
             raise field_validation.invalid_patch(format_as_go(body), str(error)) from None
         raise _refused(made, str(error)) from None
+
+
+def patched_part(
+    obj: Struct, body: object, content_type: str, api_version: str = "autoscaling/v1", kind: str = "Scale"
+) -> Any:
+    """A struct with a patch applied, as a plain document."""
+    whole = {"apiVersion": api_version, "kind": kind, **to_builtins(obj)}
+    body = _without_type(body) if content_type == STRATEGIC else body
+    return patched_document(type(obj), whole, body, content_type)
 
 
 def patched(resource: Resource, old: Any, body: object, content_type: str, *, subresource: str = "") -> Any:
@@ -280,10 +295,22 @@ def unknown_fields(
     return find(made()) if content_type == JSON or find(body) else (), text
 
 
-def unknown_scale_fields(body: object) -> tuple[tuple[str, ...], Callable[[], str]]:
-    """The unknown fields of a patch of a scale, and its text for a refusal."""
-    unknown = field_validation.unknown_fields(body, typed_schema_of(Scale)) if isinstance(body, dict) else ()
-    return unknown, lambda: msgspec.json.encode(body).decode()
+def unknown_scale_fields(
+    scale: Callable[[], Scale], body: object, content_type: str
+) -> tuple[tuple[str, ...], Callable[[], str]]:
+    """The unknown fields of a scale with a patch applied, and the text of that scale for a refusal."""
+
+    def find(document: Any) -> tuple[str, ...]:
+        return field_validation.unknown_fields(document, typed_schema_of(Scale))
+
+    def text() -> str:
+        return format_as_go(body) if content_type == STRATEGIC else msgspec.json.encode(made()).decode()
+
+    @cache
+    def made() -> Any:
+        return patched_part(scale(), body, content_type)
+
+    return find(made()) if content_type == JSON or find(body) else (), text
 
 
 def _refused(whole: Mapping[str, Any], why: str) -> ApiError:
