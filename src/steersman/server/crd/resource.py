@@ -37,6 +37,7 @@ def resource_of(
     custom_strategy = _CustomStrategy(version, storage, terminating, converter)
     strategy = Strategy(
         default=custom_strategy.default,
+        status_default=custom_strategy.default,
         default_applied=custom_strategy.default_applied,
         prepare_for_create=custom_strategy.prepare_for_create,
         prepare_for_update=custom_strategy.prepare_for_update,
@@ -154,10 +155,9 @@ class _CustomStrategy:
     ) -> CustomResource:
         """Updates the status and the managed fields only."""
         version = self._version
-        filled = version.prune_and_default(new.content, applied=context.applied)
         content = {name: value for name, value in old.content.items() if name != "status"}
-        if "status" in filled:
-            content["status"] = filled["status"]
+        if "status" in new.content:
+            content["status"] = new.content["status"]
         meta = replace(old.metadata, managedFields=new.metadata.managedFields)
         new = replace(old, metadata=meta, content=content)
         errors = version.validate_status(new, old, context.warnings)

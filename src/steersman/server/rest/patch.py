@@ -83,6 +83,14 @@ def patched_document(type_: type[Struct], document: Any, body: object, content_t
     raise status_errors.unsupported_media_type(JSON, MERGE, STRATEGIC)
 
 
+def _with_reset(made: Any) -> Any:
+    """A patched document in which an empty list of managedFields, which resets them, is the entry that does so."""
+    meta = made.get("metadata") if isinstance(made, Mapping) else None
+    if isinstance(meta, Mapping) and meta.get("managedFields") == []:
+        return {**made, "metadata": {**meta, "managedFields": [{}]}}
+    return made
+
+
 def patched_struct(
     obj: S, body: object, content_type: str, api_version: str = "autoscaling/v1", kind: str = "Scale"
 ) -> S:
@@ -130,7 +138,7 @@ def patched(resource: Resource, old: Any, body: object, content_type: str, *, su
         _pad_micro_time(parts, way)
     if content_type != STRATEGIC:
         parts |= {"apiVersion": resource.api_version, "kind": resource.kind}
-    made = patched_document(type_, parts, body, content_type)
+    made = _with_reset(patched_document(type_, parts, body, content_type))
     if not isinstance(made, Mapping):
         raise status_errors.bad_request("the patch does not leave an object")
     if content_type != STRATEGIC:
@@ -176,7 +184,7 @@ def _patched_custom(
     if content_type not in (JSON, MERGE):
         raise status_errors.unsupported_media_type(JSON, MERGE, APPLY_YAML)
     whole = to_document(resource.api_version, resource.kind, old)
-    made = patched_document(resource.type, whole, body, content_type)
+    made = _with_reset(patched_document(resource.type, whole, body, content_type))
     if isinstance(made, Mapping):
         _check_custom_kind(resource, old, made, subresource)
     try:

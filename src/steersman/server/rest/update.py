@@ -93,10 +93,10 @@ def change(
         raise status_errors.uid_mismatch(resource.group, resource.plural, namespace, name, uid, was.uid)
     new = make(old)
     applied = request.patch_type == APPLY_YAML
-    if subresource == "status":
-        new = strategy.status_default(new)
-    elif applied and strategy.default_applied is not None:
+    if applied and strategy.default_applied is not None:
         new = strategy.default_applied(new)
+    elif subresource == "status":
+        new = strategy.status_default(new)
     else:
         new = strategy.default(new)
     now = server.now()
