@@ -22,6 +22,7 @@ from tests.real import (
     scenario_nodes,
     scenario_policies,
     scenario_rules,
+    scenario_values,
     scenario_webhooks,
     scenario_writes,
 )
@@ -94,6 +95,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         "scenario_connect.txt", scenario_connect.CHAPTERS, handlers=scenario_connect.HANDLERS
     ),
     "writes": Scenario("scenario_writes.txt", scenario_writes.CHAPTERS),
+    "values": Scenario("scenario_values.txt", scenario_values.CHAPTERS),
 }
 
 

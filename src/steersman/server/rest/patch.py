@@ -149,9 +149,11 @@ def patched(resource: Resource, old: Any, body: object, content_type: str, *, su
     except ValueError as error:
         if content_type == STRATEGIC:
             raise field_validation.invalid_patch(format_as_go(body), str(error)) from None
-        raise _refused(
-            {**to_document(resource.api_version, resource.kind, old), **made}, str(error)
-        ) from None
+        whole = to_document(resource.api_version, resource.kind, old)
+        meta = made.get("metadata")
+        if aside and isinstance(meta, Mapping):
+            made = {**made, "metadata": {**meta, "managedFields": whole["metadata"].get("managedFields", [])}}
+        raise _refused({**whole, **made}, str(error)) from None
     attributes = [fields[name].attribute for name in touched]
     new = replace(old, **{name: getattr(full, name) for name in attributes})
     if aside:
