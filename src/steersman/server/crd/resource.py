@@ -166,7 +166,7 @@ class _CustomStrategy:
         return self._with_stored(self._without_nulls(new, context))
 
     def _without_nulls(self, obj: CustomResource, context: WriteContext) -> CustomResource:
-        """What was applied, without the nulls that validation let pass: upstream drops them when it reads the object."""
+        """An applied object without the nulls that validation let pass: upstream drops them when it reads the object."""
         return self.default(obj) if context.applied and _has_null(obj.content) else obj
 
     def _raise_invalid(self, obj: CustomResource, errors: list[status_errors.FieldError]) -> None:

@@ -234,5 +234,5 @@ def _to_object(
         if field_set.has(owned.fields, REPLICAS):
             earlier = managed.get(manager)
             made[manager] = VersionedSet(replicas, api_version, earlier.time if earlier is not None else None)
-    # Written out: two entries of one name are told apart as long as nobody reads them again.
+    # Written out, as two entries of one manager: they count as one when they are next read.
     return managed_fields.write(made)
