@@ -8,6 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from steersman.dashboard.summaries import Summary, summarize
+from steersman.sim.kubelet.node import SIMULATED
 
 
 def summary(kind: str, *, meta: dict[str, Any] | None = None, **fields: Any) -> Summary:
@@ -137,6 +138,9 @@ def test_a_node_has_taints_and_says_whether_it_is_simulated() -> None:
     spec = {"providerID": "sim://n", "taints": [{"key": "gone", "effect": "NoExecute"}]}
     told = summary("Node", spec=spec)
     assert (told.simulated, told.cordoned, told.taints) == (True, False, ("gone:NoExecute",))
+    machine = {"providerID": "cloud://zone/n"}
+    assert not summary("Node", spec=machine).simulated
+    assert summary("Node", spec=machine, meta={"annotations": {SIMULATED: "true"}}).simulated
 
 
 def test_an_object_that_is_deleted_is_gone_and_one_with_a_controller_has_an_owner() -> None:

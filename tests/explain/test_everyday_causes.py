@@ -291,6 +291,18 @@ ROWS = {
         "HorizontalPodAutoscaler web: its target Deployment gone does not exist.",
         "correct spec.scaleTargetRef",
     ),
+    "an_autoscaler_of_a_daemonset": Row(
+        "hpa/web",
+        (daemonset(), AUTOSCALER % ("web", "DaemonSet", "agent", CPU)),
+        "HorizontalPodAutoscaler web: its target DaemonSet agent cannot be scaled: the kind DaemonSet has no scale subresource.",
+        "delete the autoscaler: the nodes decide",
+    ),
+    "an_autoscaler_of_an_unknown_kind": Row(
+        "hpa/web",
+        (AUTOSCALER % ("web", "Rollout", "web", CPU),),
+        "HorizontalPodAutoscaler web: the API server does not know the kind of its target Rollout web: .*no matches for kind.*",
+        "install the definition of the kind",
+    ),
     "a_budget_without_pods": Row(
         "pdb/web",
         (deployment(), budget("web", "minAvailable: 1", app="api")),

@@ -1,7 +1,8 @@
 """One scenario of requests over HTTP, as plain data: all verbs, good and bad, on all sorts of resources.
 
 `scenario_play` sends it to a server, `scenario_plain` takes out of the answers what differs by nature. ``scenario.txt`` is
-what a real kube-apiserver 1.36 answered; `scenario_differences` lists where the embedded server answers differently.
+what a real kube-apiserver 1.36 answered; `scenario_differences` lists where the embedded server answers differently, and
+`scenarios` has this one and all others.
 
 ``<<name>>`` in a path, a header or a body stands for something an earlier answer said (see `Ask.keep`); ``<<ns>>`` is
 the namespace of the chapter, where a ServiceAccount ``default`` is waiting.

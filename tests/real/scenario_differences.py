@@ -87,13 +87,6 @@ DIFFERENCES = (
         "upstream shows it with all fields of its Go struct",
     ),
     Difference(
-        "owners of scales",
-        ("below: a bad patch",),
-        ("body.message", "body.details.causes.0.message"),
-        "a scale has no managedFields while it is patched, so a refusal does not show any",
-        "who owns the replicas is kept in the object itself",
-    ),
-    Difference(
         "empty lists",
         (
             "changing: a slice",

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-RECORDED = Path(__file__).with_name("scenario.txt")
 FIXED_PORT = 30023
 """The only node port that is asked for."""
 
@@ -202,7 +201,7 @@ def write(answers: Mapping[str, Answer]) -> str:
     return "".join(lines)
 
 
-def recorded(path: Path = RECORDED) -> dict[str, Answer]:
+def recorded(path: Path) -> dict[str, Answer]:
     """What a real server answered when it was last asked."""
     lines = (line.split("\t", 1) for line in path.read_text().split("\n") if line)
     return {title: {"headers": USUAL, **json.loads(answer)} for title, answer in lines}

@@ -22,6 +22,8 @@ GONE: State = "gone"
 
 SIMULATED = "sim://"
 """The prefix of the providerID of simulated nodes."""
+TAKEN_OVER = "sim.steersman.dev/simulated"
+"""An annotation of simulated nodes whose providerID is that of a real machine: those of a snapshot."""
 _BROKEN = (
     "CrashLoopBackOff",
     "CreateContainerConfigError",
@@ -90,7 +92,8 @@ def summarize(document: Document) -> Summary:
     if kind == "Node":
         extra = {
             "cordoned": bool(spec.get("unschedulable")),
-            "simulated": str(spec.get("providerID", "")).startswith(SIMULATED),
+            "simulated": str(spec.get("providerID", "")).startswith(SIMULATED)
+            or TAKEN_OVER in _map(meta.get("annotations")),
             "taints": tuple(f"{each.get('key')}:{each.get('effect')}" for each in _maps(spec.get("taints"))),
             "pods": 0,
         }

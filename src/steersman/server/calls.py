@@ -12,6 +12,7 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
+from posixpath import normpath
 from random import Random
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -236,7 +237,8 @@ def service_endpoint(
     """The endpoint of a Service: by what was stated for the server, by an annotation of the Service, or its external name."""
     port = f":{service.port}"
     path = path if path.startswith("/") or not path else f"/{path}"
-    bare = Endpoint(f"https://{service.name}.{service.namespace}.svc{port}{path}", _pem(ca_bundle), service)
+    host = f"https://{service.name}.{service.namespace}.svc{port}"
+    bare = Endpoint(f"{host}{_clean(path)}", _pem(ca_bundle), service)
     stated = addresses.find(service, path)
     if callable(stated):
         return bare._replace(serves=stated)
@@ -264,7 +266,13 @@ def service_endpoint(
 
 def url_endpoint(url: str, ca_bundle: str) -> Endpoint:
     """The endpoint of a URL."""
-    return Endpoint(url.rstrip("/") if urlsplit(url).path == "/" else url, _pem(ca_bundle))
+    parts = urlsplit(url)
+    return Endpoint(parts._replace(path=_clean(parts.path)).geturl(), _pem(ca_bundle))
+
+
+def _clean(path: str) -> str:
+    """A path as client-go requests it: absolute, and without a slash at its end."""
+    return normpath(f"/{path.lstrip('/')}")
 
 
 def _pem(ca_bundle: str) -> bytes:

@@ -31,8 +31,9 @@ from steersman.server.rest.patch import MERGE
 from steersman.server.rest.perform import body_type, perform
 from steersman.server.rest.request import ListOptions, Request, Result
 from steersman.server.rest.restart import restartable
+from steersman.server.rest.scale import get_scale
 from steersman.server.rest.selection import select
-from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, connect, get_scale, kubelets_of
+from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, connect, kubelets_of
 from steersman.server.rest.watch import watch
 from steersman.server.server import Server
 from steersman.server.storage.stream import WatchStream, turn

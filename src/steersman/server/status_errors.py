@@ -113,6 +113,16 @@ def bad_request(message: str) -> BadRequest:
     return BadRequest(message, reason="BadRequest")
 
 
+class MalformedObject(BadRequest):
+    """The refusal of an object with a value that its type cannot decode. Patches and applies have other words for it."""
+
+    def __init__(self, kind: str, version: str, why: str) -> None:
+        super().__init__(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: {why}', reason="BadRequest"
+        )
+        self.why = why
+
+
 def internal(message: str) -> ServerError:
     return ServerError(
         f"Internal error occurred: {message}",

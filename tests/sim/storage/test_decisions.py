@@ -15,6 +15,7 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import storage_v1
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read
 from steersman.intent.verdict import Rest, Verdict
+from steersman.sim.kubelet.node import taken_over
 from steersman.sim.storage import attacher, provisioner, registrar, resizer
 from steersman.sim.storage.failures import StorageError
 from steersman.sim.storage.simulated_storage import CSI, DRIVER, HOST_PATH, STANDARD
@@ -425,6 +426,13 @@ def test_a_simulated_node_gets_a_csi_node_with_a_limit() -> None:
 
 def test_a_real_node_is_not_registered() -> None:
     assert drive(register(NODE)) == ([], Rest("not a simulated node"))
+
+
+def test_the_driver_is_registered_on_a_node_of_a_snapshot() -> None:
+    machine = replace(NODE, spec=replace(NODE.spec, providerID="cloud://zone/a"))
+    actions, verdict = drive(register(taken_over(machine)))
+    assert [type(each) for each in actions] == [Create]
+    assert verdict == Rest("registered")
 
 
 @pytest.mark.parametrize(("text", "count"), [("2", 2), ("many", 25), ("-1", 25), ("9" * 40, 25)])

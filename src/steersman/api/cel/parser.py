@@ -127,7 +127,10 @@ class _Parser:
             expr = self._expr()
         except RecursionError:
             raise self._too_deep() from None
-        if self._token.token is not Token.END:
+        if (token := self._token).token is not Token.END:
+            if self._tokens[self._next + 1].token is Token.END:
+                # One token too much: ANTLR would go on without it.
+                raise self._wrong(token.at, f"Syntax error: extraneous input '{token.text}' expecting <EOF>")
             raise self._mismatch("<EOF>")
         if self._errors:
             raise CelError(self._source, self._errors)

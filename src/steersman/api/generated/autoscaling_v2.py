@@ -66,7 +66,7 @@ class HPAScalingPolicy(Struct, frozen=True):
 
 
 class HPAScalingRules(Struct, frozen=True):
-    policies: Annotated[tuple[HPAScalingPolicy, ...], ATOMIC] = ()
+    policies: Annotated[tuple[HPAScalingPolicy, ...] | None, ATOMIC] = None
     selectPolicy: str | None = None
     stabilizationWindowSeconds: int | None = None
     tolerance: Quantity | None = None

@@ -67,7 +67,7 @@ class HPAScalingPolicy(Struct, frozen=True):
 class HPAScalingRules(Struct, frozen=True):
     stabilizationWindowSeconds: int | None = None
     selectPolicy: str | None = None
-    policies: tuple[HPAScalingPolicy, ...] = ()
+    policies: tuple[HPAScalingPolicy, ...] | None = None
     tolerance: str | None = None
 
 

@@ -90,6 +90,8 @@ def format_as_go(value: Any) -> str:
         return f"[{' '.join(map(format_as_go, value))}]"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
     return "<nil>" if value is None else str(value)
 
 

@@ -182,7 +182,7 @@ def _scale_up_limit(history: History, rules: HPAScalingRules, current: int, now:
     if rules.selectPolicy == "Disabled":
         return current
     limits = []
-    for policy in rules.policies:
+    for policy in rules.policies or ():
         start = _period_start_replicas(history, policy.periodSeconds, current, now)
         by_percent = math.ceil(start * (1 + policy.value / 100))
         limits.append(start + policy.value if policy.type == "Pods" else by_percent)
@@ -194,7 +194,7 @@ def _scale_down_limit(history: History, rules: HPAScalingRules, current: int, no
     if rules.selectPolicy == "Disabled":
         return current
     limits = []
-    for policy in rules.policies:
+    for policy in rules.policies or ():
         start = _period_start_replicas(history, policy.periodSeconds, current, now)
         by_percent = int(start * (1 - policy.value / 100))
         limits.append(start - policy.value if policy.type == "Pods" else by_percent)
@@ -204,5 +204,5 @@ def _scale_down_limit(history: History, rules: HPAScalingRules, current: int, no
 
 def longest_policy_period(rules: HPAScalingRules | None) -> timedelta:
     """The longest period of a direction's policies: how long its scale events are kept."""
-    periods = (policy.periodSeconds for policy in rules.policies) if rules is not None else ()
+    periods = (policy.periodSeconds for policy in rules.policies or ()) if rules is not None else ()
     return timedelta(seconds=max(periods, default=0))

@@ -12,6 +12,13 @@ from steersman.explain.words import at, brief
 HPA = "horizontal-pod-autoscaler-controller"
 SCALED = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 """Kinds of targets that are read, so that a missing one is known."""
+_UNSCALABLE = {
+    "DaemonSet": "delete the autoscaler: the nodes decide how many pods a DaemonSet has",
+    "Job": "delete the autoscaler, and set spec.parallelism of the Job",
+    "CronJob": "delete the autoscaler, and set spec.jobTemplate.spec.parallelism of the CronJob",
+}
+"""By kinds of targets that have no replicas to set: the way out."""
+_NO_SCALE = "name a target with replicas in spec.scaleTargetRef; a custom resource needs subresources.scale in its definition"
 WINDOW = 300
 """The default stabilization window of scaling down, in seconds."""
 
@@ -82,15 +89,27 @@ def no_target(case: Case) -> Iterator[Finding]:
             weight=Weight.WAITS,
         )
     elif absent or failed:
+        message = str(condition.get("message", ""))
+        cause = f"its target {kind} {name} cannot be read: {brief(message)}"
+        remedy = "correct spec.scaleTargetRef, or create the target"
+        if absent:
+            cause = f"its target {kind} {name} does not exist"
+        elif "could not find the requested resource" in message:
+            # That is how API servers refuse a subresource they do not have; an object that is missing is named.
+            cause = f"its target {kind} {name} cannot be scaled: the kind {kind} has no scale subresource"
+            remedy = _UNSCALABLE.get(kind, _NO_SCALE)
+        elif "no matches for kind" in message:
+            cause = f"the API server does not know the kind of its target {kind} {name}: {brief(message)}"
+            remedy = (
+                "correct apiVersion and kind of spec.scaleTargetRef, or install the definition of the kind"
+            )
         yield Finding(
             code="no-target",
             subject=case.ref,
-            cause=f"its target {kind} {name} does not exist"
-            if absent
-            else f"its target {kind} {name} cannot be read: {brief(str(condition.get('message', '')))}",
+            cause=cause,
             controller=HPA,
             next="it looks again every 15 s",
-            remedy="correct spec.scaleTargetRef, or create the target",
+            remedy=remedy,
             # What is wrong with another object of that name does not matter.
             weight=Weight.ROOT,
         )

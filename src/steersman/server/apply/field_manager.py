@@ -79,28 +79,6 @@ class FieldManager(msgspec.Struct, frozen=True, eq=False):
                 base = computed(managed)
         return DeferredManagedFields(base, PendingWrite(self, old, new, manager, now)) if base else ()
 
-    def scaled(
-        self, old: Any, new: Any, manager: str, now: datetime, *, replicas: int, path: str
-    ) -> StoredManagedFields:
-        """The managed fields after a write of the scale, which sets the ``replicas`` at a path.
-
-        Upstream tracks the replicas as a field of the Scale: without a manager before, they get none; and a Scale
-        leaves out a zero, so that nothing of it is managed.
-        """
-        base: StoredManagedFields = old.metadata.managedFields
-        managed, scale_fields = managed_of(base), field_set.of(path)
-        if not any(field_set.intersection(owned.fields, scale_fields) for owned in managed.values()):
-            return base
-        if replicas:
-            return self.updated(old, new, manager, now)
-        if replace(new, metadata=old.metadata) == old:
-            return base
-        left = {
-            owner: owned._replace(fields=field_set.difference(owned.fields, scale_fields))
-            for owner, owned in managed.items()
-        }
-        return computed({owner: owned for owner, owned in left.items() if owned.fields})
-
     def applied(
         self, old: Any, patch: Document, manager: str, now: datetime, *, force: bool
     ) -> tuple[Document | None, StoredManagedFields]:
@@ -196,8 +174,6 @@ def document_reader(api_version: str, kind: str) -> Callable[[Any], Document]:
 
 # -- built-in resources -----------------------------------------------------------------------
 
-_SCALE = reset_fields.include_fields(("spec.replicas",))
-
 
 @lru_cache(maxsize=1024)
 def field_manager_for(resource: Resource, subresource: str = "") -> FieldManager:
@@ -213,7 +189,7 @@ def field_manager_for(resource: Resource, subresource: str = "") -> FieldManager
         resource.kind,
         typed_schema_of(resource.type),
         subresource,
-        _SCALE if subresource == "scale" else kept,
+        kept,
     )
     other = other_version(resource.group, resource.version, resource.plural, resource.kind)
     if other is not None:
@@ -250,13 +226,12 @@ def custom_field_managers(
     blank: Any,
     *,
     has_status: bool,
-    replicas: str = "",
     only_version: bool = True,
 ) -> Callable[[str], FieldManager]:
     """The field managers of one version of a custom resource, by subresource.
 
-    ``schema`` returns its structural schema and is called on first use; ``replicas`` is the path that
-    ``scale`` sets; ``only_version`` is whether the definition has no other versions.
+    ``schema`` returns its structural schema and is called on first use; ``only_version`` is whether the definition has
+    no other versions.
     """
 
     @cache
@@ -265,7 +240,7 @@ def custom_field_managers(
 
     @cache
     def field_manager(subresource: str) -> FieldManager:
-        kept = _custom_filter(subresource, has_status, replicas)
+        kept = _custom_filter(subresource, has_status)
         made = ResourceSchema(api_version, kind, typed_schema(), subresource, kept)
         if not only_version:
             made = replace(made, convert=_relabel, at_version=lambda version: _same_group(made, version))
@@ -275,11 +250,9 @@ def custom_field_managers(
     return field_manager
 
 
-def _custom_filter(subresource: str, has_status: bool, replicas: str) -> Filter:
+def _custom_filter(subresource: str, has_status: bool) -> Filter:
     if subresource == "status":
         return reset_fields.exclude_fields(reset_fields.CUSTOM_STATUS)
-    if subresource == "scale":
-        return reset_fields.include_fields((replicas.lstrip("."),))
     return reset_fields.exclude_fields(("status",) if has_status else ())
 
 

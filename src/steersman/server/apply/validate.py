@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from steersman.api import go_quote
+from steersman.api.patch.values import format_as_go
 from steersman.server.apply import path_element
 from steersman.server.apply.schema import List, Map, Scalar, SchemaError, TypedSchema, deduce
 
@@ -30,12 +32,12 @@ def _errors(value: Any, schema: TypedSchema, path: str, duplicates: bool) -> Ite
         if type(value) is dict:
             yield from _map(typed, value, path, duplicates)
             return
-        message = f"expected map, got &{{{_shown(value)}}}"
+        message = f"expected map, got &{{{format_as_go(value)}}}"
     elif type(value) is list:
         yield from _list(typed, value, path, duplicates)
         return
     else:
-        message = f"expected list, got &{{{_shown(value)}}}"
+        message = f"expected list, got &{{{format_as_go(value)}}}"
     if message:
         yield f"{path}: {message}" if path else message
 
@@ -72,11 +74,11 @@ def _scalar(scalar: Scalar, value: Any) -> str:
     if scalar == "numeric" and (isinstance(value, bool) or not isinstance(value, (int, float))):
         return f"expected numeric (int or float), got {_type(value)}"
     if scalar == "string" and not isinstance(value, str):
-        return f"expected string, got &value.valueUnstructured{{Value:{_shown(value)}}}"
+        return f"expected string, got &value.valueUnstructured{{Value:{_as_go_source(value)}}}"
     if scalar == "boolean" and not isinstance(value, bool):
-        return f"expected boolean, got &{{{_shown(value)}}}"
+        return f"expected boolean, got &{{{format_as_go(value)}}}"
     if scalar == "untyped" and isinstance(value, (dict, list)):
-        return f"expected any scalar, got &{{{_shown(value)}}}"
+        return f"expected any scalar, got &{{{format_as_go(value)}}}"
     return ""
 
 
@@ -98,12 +100,13 @@ _GO_TYPES: tuple[tuple[type, str], ...] = (
 )
 
 
-def _shown(value: Any) -> str:
-    """A value as Go prints it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+def _as_go_source(value: Any) -> str:
+    """A value as Go prints its source."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_shown(part)}' for name, part in sorted(value.items()))}]"
+        parts = (f"{go_quote.quote(name)}:{_as_go_source(part)}" for name, part in sorted(value.items()))
+        return f"map[string]interface {{}}{{{', '.join(parts)}}}"
     if isinstance(value, list):
-        return f"[{' '.join(map(_shown, value))}]"
-    return "<nil>" if value is None else str(value)
+        return f"[]interface {{}}{{{', '.join(map(_as_go_source, value))}}}"
+    if value is None:
+        return "interface {}(nil)"
+    return go_quote.quote(value) if isinstance(value, str) else format_as_go(value)

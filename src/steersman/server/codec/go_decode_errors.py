@@ -7,13 +7,12 @@ differs: named string and number types (``v1.RestartPolicy``) are reported as ``
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from types import NoneType
 from typing import Any, get_args
 
+from steersman.api import go_base64
 from steersman.api.generated.merge import Field, fields_of
 from steersman.api.kinds import Struct
 from steersman.server.codec.convert import is_micro_time
@@ -61,8 +60,16 @@ _TIME_SHAPES = (r"\d{4}", "-", r"\d\d", "-", r"\d\d", "T", r"\d\d", ":", r"\d\d"
 def go_decode_error(type_: type[Any], document: Any) -> str:
     """Go's error for a document; empty where it fits the type."""
     if not isinstance(document, Mapping):
-        return f"json: cannot unmarshal {_json_type(document)} into Go value of type {_go_struct_name(type_)}"
+        return f"json: cannot unmarshal {json_type(document)} into Go value of type {_go_struct_name(type_)}"
     return next(_object_errors(type_, document, ()), "")
+
+
+def go_value_error(owner: type[Struct], type_: Any, value: Any, path: tuple[str, ...]) -> str:
+    """Go's error for a single value that is decoded by itself, and not as a field; empty where it fits the type."""
+    return _FIELD.sub("Go value", next(_scalar_errors(owner, type_, value, path), ""))
+
+
+_FIELD = re.compile(r"Go struct field \S+")
 
 
 def _object_errors(struct: type[Struct], document: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
@@ -92,7 +99,7 @@ def _field_errors(owner: type[Struct], field: Field, value: Any, path: tuple[str
             owner,
             path,
             value,
-            prefix + (_go_struct_name(struct) if struct else _go_scalar_name(owner, inner, path)),
+            prefix + (_go_struct_name(struct) if struct else go_scalar_name(owner, inner, path)),
         )
         return
     for item in value if isinstance(value, list) else value.values():
@@ -109,44 +116,48 @@ def _field_errors(owner: type[Struct], field: Field, value: Any, path: tuple[str
 def _scalar_errors(owner: type[Struct], type_: Any, value: Any, path: tuple[str, ...]) -> Iterator[str]:
     """The errors of a scalar, or of a type with its own decoding such as a time."""
     types = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
-    json_type = _json_type(value)
-    if types == {str} and json_type != "string":
-        yield _type_error(owner, path, value, _go_scalar_name(owner, str, path))
-    elif types == {str} and _is_bytes(owner, path):
+    found = json_type(value)
+    if types == {str} and found != "string":
+        yield _type_error(owner, path, value, go_scalar_name(owner, str, path))
+    elif types == {str} and is_bytes(owner, path):
         yield from _base64_errors(value)
-    elif types == {bool} and json_type != "bool":
+    elif types == {bool} and found != "bool":
         yield _type_error(owner, path, value, "bool")
     elif types == {int}:
         yield from _integer_errors(owner, value, path)
-    elif types == {int, float} and json_type != "number":
+    elif types == {int, float} and found != "number":
         yield _type_error(owner, path, value, "float64")
-    elif types == {int, str} and json_type != "string":
+    elif types == {int, str} and found != "string":
         yield from _integer_errors(owner, value, path)
-    elif types == {int, str, float} and json_type not in ("string", "number"):
+    elif types == {int, str, float} and found not in ("string", "number"):
         yield _QUANTITY
     elif types == {datetime}:
-        if json_type != "string":
+        if found != "string":
             yield _type_error(owner, path, value, "string")
-        elif value and is_micro_time(owner, path[-1]):
+        elif is_micro_time(owner, path[-1]):
             yield from _micro_time_errors(value)
-        elif value and not _TIME.fullmatch(value):
+        elif not _TIME.fullmatch(value):
             yield _time_error(value)
 
 
 def _integer_errors(owner: type[Struct], value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    go_type = _go_scalar_name(owner, int, path)
-    if _json_type(value) != "number":
+    go_type = go_scalar_name(owner, int, path)
+    if json_type(value) != "number":
         yield _type_error(owner, path, value, go_type)
         return
     limit = 2**63 if go_type == "int64" else 2**31
     if isinstance(value, float) or not -limit <= value < limit:
         yield _unmarshal_error(
-            f"number {value:g}" if isinstance(value, float) else f"number {value}", owner, path, go_type
+            # The text of the number is not known any more.
+            f"number {value!r}",
+            owner,
+            path,
+            go_type,
         )
 
 
 def _type_error(owner: type[Struct], path: tuple[str, ...], value: Any, go_type: str) -> str:
-    return _unmarshal_error(_json_type(value), owner, path, go_type)
+    return _unmarshal_error(json_type(value), owner, path, go_type)
 
 
 def _unmarshal_error(value_text: str, owner: type[Struct], path: tuple[str, ...], go_type: str) -> str:
@@ -156,7 +167,7 @@ def _unmarshal_error(value_text: str, owner: type[Struct], path: tuple[str, ...]
     )
 
 
-def _json_type(value: Any) -> str:
+def json_type(value: Any) -> str:
     """The JSON type of a value, as Go names it."""
     if isinstance(value, bool):
         return "bool"
@@ -173,11 +184,11 @@ def _go_struct_name(struct: type[Any]) -> str:
     return f"{version}.{struct.__name__.removeprefix('Nested')}"
 
 
-def _go_scalar_name(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> str:
+def go_scalar_name(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> str:
     """A scalar type's name in Go."""
     types = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
     if types == {str}:
-        return "[]uint8" if _is_bytes(owner, path) else "string"
+        return "[]uint8" if is_bytes(owner, path) else "string"
     if types == {bool}:
         return "bool"
     if types == {int}:
@@ -189,18 +200,28 @@ def _go_scalar_name(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> s
     return "v1.Time" if types == {datetime} else "float64" if types == {int, float} else "interface {}"
 
 
-def _is_bytes(owner: type[Struct], path: tuple[str, ...]) -> bool:
-    return (owner.__name__, path) in (("Secret", ("data",)), ("ConfigMap", ("binaryData",)))
+_BYTES = frozenset(
+    {
+        ("APIServiceSpec", "caBundle"),
+        ("CertificateSigningRequestSpec", "request"),
+        ("CertificateSigningRequestStatus", "certificate"),
+        ("ConfigMap", "binaryData"),
+        ("Secret", "data"),
+        ("WebhookClientConfig", "caBundle"),
+    }
+)
+"""The fields whose texts are base64, by struct."""
+
+
+def is_bytes(owner: type[Struct], path: tuple[str, ...]) -> bool:
+    return bool(path) and (owner.__name__, path[-1]) in _BYTES
 
 
 def _base64_errors(text: str) -> Iterator[str]:
     try:
-        b64decode(text, validate=True)
-    except (Base64Error, ValueError):
-        position = next(
-            (index for index, char in enumerate(text) if not re.match(r"[A-Za-z0-9+/=]", char)), 0
-        )
-        yield f"illegal base64 data at input byte {position}"
+        go_base64.canonical(text)
+    except go_base64.CorruptBase64 as error:
+        yield str(error)
 
 
 def _micro_time_errors(text: str) -> Iterator[str]:

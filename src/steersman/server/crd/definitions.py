@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from steersman.api import go_base64
 from steersman.api.generated.apiextensions_v1 import (
     CustomResourceConversion,
     CustomResourceDefinition,
     CustomResourceDefinitionVersion,
 )
+from steersman.server import status_errors
 from steersman.server.crd import spec_validation
 from steersman.server.crd.conditions import is_true, validate_approval
+from steersman.server.defaulting.missing_fields import default_if_none, map_optional, put
 from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata
 from steersman.server.validation.field_errors import FieldErrors, Verbatim
@@ -30,14 +33,16 @@ def default_definition(definition: CustomResourceDefinition) -> CustomResourceDe
     conversion = spec.conversion or CustomResourceConversion(strategy="None")
     webhook = conversion.webhook
     client = webhook.clientConfig if webhook is not None else None
-    if (
-        webhook is not None
-        and client is not None
-        and client.service is not None
-        and client.service.port is None
-    ):
-        client = replace(client, service=replace(client.service, port=443))
-        conversion = replace(conversion, webhook=replace(webhook, clientConfig=client))
+    if webhook is not None and client is not None:
+        try:
+            filled = put(client, caBundle=go_base64.canonical(client.caBundle))
+        except go_base64.CorruptBase64 as error:
+            raise status_errors.MalformedObject("CustomResourceDefinition", "v1", str(error)) from None
+        filled = put(
+            filled, service=map_optional(client.service, lambda given: default_if_none(given, port=443))
+        )
+        if filled is not client:
+            conversion = replace(conversion, webhook=replace(webhook, clientConfig=filled))
     if names is spec.names and conversion is spec.conversion:
         return definition
     return replace(definition, spec=replace(spec, names=names, conversion=conversion))

@@ -37,6 +37,8 @@ def resource_of(
     custom_strategy = _CustomStrategy(version, storage, terminating, converter)
     strategy = Strategy(
         default=custom_strategy.default,
+        status_default=custom_strategy.default,
+        default_applied=custom_strategy.default_applied,
         prepare_for_create=custom_strategy.prepare_for_create,
         prepare_for_update=custom_strategy.prepare_for_update,
         prepare_for_status_update=custom_strategy.prepare_for_status_update if version.has_status else None,
@@ -50,7 +52,6 @@ def resource_of(
             lambda: to_builtins(version.schema),
             CustomResource(),
             has_status=version.has_status,
-            replicas=version.scale.specReplicasPath if version.scale is not None else "",
             only_version=only_version,
         ),
         unknown_fields=version.unknown_fields,
@@ -85,6 +86,12 @@ def _fields(version: CompiledVersion) -> dict[str, Callable[[Any], str]]:
     }
 
 
+def _has_null(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_null, value.values()))
+    return value is None or (isinstance(value, list) and any(map(_has_null, value)))
+
+
 class _CustomStrategy:
     """The strategy functions of one version."""
 
@@ -105,6 +112,9 @@ class _CustomStrategy:
     def default(self, obj: CustomResource) -> CustomResource:
         return replace(obj, content=self._version.prune_and_default(obj.content))
 
+    def default_applied(self, obj: CustomResource) -> CustomResource:
+        return replace(obj, content=self._version.prune_and_default(obj.content, applied=True))
+
     def prepare_for_create(self, obj: CustomResource, context: WriteContext) -> CustomResource:
         version = self._version
         if self._terminating:
@@ -122,7 +132,7 @@ class _CustomStrategy:
             named = FieldErrors()
             metadata.validate_object_meta(named, obj.metadata, namespaced=version.namespaced, kube=False)
             self._raise_invalid(obj, [*named, *errors])
-        return self._with_stored(obj)
+        return self._with_stored(self._without_nulls(obj, context))
 
     def prepare_for_update(
         self, new: CustomResource, old: CustomResource, context: WriteContext
@@ -138,23 +148,26 @@ class _CustomStrategy:
             named = FieldErrors()
             metadata.validate_object_meta_update(named, new.metadata, old.metadata, kube=False)
             self._raise_invalid(new, [*named, *errors])
-        return self._with_stored(new)
+        return self._with_stored(self._without_nulls(new, context))
 
     def prepare_for_status_update(
         self, new: CustomResource, old: CustomResource, context: WriteContext
     ) -> CustomResource:
         """Updates the status and the managed fields only."""
         version = self._version
-        prune_and_default = version.prune_and_default(new.content)
         content = {name: value for name, value in old.content.items() if name != "status"}
-        if "status" in prune_and_default:
-            content["status"] = prune_and_default["status"]
+        if "status" in new.content:
+            content["status"] = new.content["status"]
         meta = replace(old.metadata, managedFields=new.metadata.managedFields)
         new = replace(old, metadata=meta, content=content)
         errors = version.validate_status(new, old, context.warnings)
         if errors:
             self._raise_invalid(new, errors)
-        return self._with_stored(new)
+        return self._with_stored(self._without_nulls(new, context))
+
+    def _without_nulls(self, obj: CustomResource, context: WriteContext) -> CustomResource:
+        """An applied object without the nulls that validation let pass: upstream drops them when it reads the object."""
+        return self.default(obj) if context.applied and _has_null(obj.content) else obj
 
     def _raise_invalid(self, obj: CustomResource, errors: list[status_errors.FieldError]) -> None:
         version = self._version

@@ -79,8 +79,10 @@ class CompiledVersion(msgspec.Struct, frozen=True, eq=False):
 
     # -- pruning and defaulting ---------------------------------------------------------------
 
-    def prune_and_default(self, content: Mapping[str, Any], *, stored: bool = False) -> dict[str, Any]:
-        """A copy of a content with unknown fields pruned and defaults applied.
+    def prune_and_default(
+        self, content: Mapping[str, Any], *, stored: bool = False, applied: bool = False
+    ) -> dict[str, Any]:
+        """A copy of a content with unknown fields pruned and defaults applied; nulls of an ``applied`` one are left to validation.
 
         Raises `BadRequest` for malformed embedded resources, unless the content is ``stored`` already.
         """
@@ -96,7 +98,7 @@ class CompiledVersion(msgspec.Struct, frozen=True, eq=False):
             self._coerce(made, "", errors)
             if errors and not stored:
                 raise self._cannot_handle(str(errors[0]))
-        self._fill(made)
+        self._fill(made, applied)
         return made
 
     def _cannot_handle(self, why: str) -> BadRequest:

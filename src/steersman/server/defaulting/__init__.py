@@ -98,6 +98,7 @@ LOADERS: Mapping[GroupKind, Loader] = {
     ("apps", "StatefulSet"): _load_workloads,
     ("autoscaling", "HorizontalPodAutoscaler"): _load_autoscaling,
     ("batch", "CronJob"): _load_workloads,
+    ("certificates.k8s.io", "CertificateSigningRequest"): _load_cluster,
     ("batch", "Job"): _load_workloads,
     ("coordination.k8s.io", "Lease"): _load_cluster,
     ("discovery.k8s.io", "EndpointSlice"): _load_cluster,
@@ -131,7 +132,7 @@ def no_defaults(obj: Any) -> Any:
 
 
 def default_for(group: str, kind: str, version: str = "v1") -> Default:
-    """The function that sets the defaults of a kind. It raises `BadRequest` for a malformed value."""
+    """The function that sets the defaults of a kind. It raises `MalformedObject` for a malformed value."""
     load = _VERSION_LOADERS.get((group, version, kind)) or LOADERS.get((group, kind))
     if load is None:
         return no_defaults
@@ -141,8 +142,6 @@ def default_for(group: str, kind: str, version: str = "v1") -> Default:
         try:
             return set_defaults(obj)
         except MalformedValue as error:
-            raise status_errors.bad_request(
-                f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
-            ) from None
+            raise status_errors.MalformedObject(kind, version, str(error)) from None
 
     return default

@@ -10,7 +10,7 @@ from steersman.api.generated.meta_v1 import LabelSelector
 from steersman.server.defaulting.missing_fields import (
     Default,
     GroupKind,
-    check_base64,
+    canonical_base64,
     default_if_none,
     map_items,
     map_optional,
@@ -43,7 +43,7 @@ def default_validating_webhooks(
 
 def _default_webhook(webhook: Webhook) -> Webhook:
     client = webhook.clientConfig
-    check_base64(client.caBundle or "")
+    bundle = map_optional(client.caBundle, canonical_base64)
     service = map_optional(client.service, lambda given: default_if_none(given, port=443))
     webhook = default_if_none(
         webhook,
@@ -54,7 +54,9 @@ def _default_webhook(webhook: Webhook) -> Webhook:
         timeoutSeconds=10,
     )
     return put(
-        webhook, clientConfig=put(client, service=service), rules=map_items(webhook.rules, _default_rule)
+        webhook,
+        clientConfig=put(client, service=service, caBundle=bundle),
+        rules=map_items(webhook.rules, _default_rule),
     )
 
 

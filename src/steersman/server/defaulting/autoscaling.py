@@ -80,12 +80,12 @@ def _default_scaling_rules(
         return usual
     filled = default_if_none(
         given,
+        policies=usual.policies,
         selectPolicy=usual.selectPolicy,
         stabilizationWindowSeconds=usual.stabilizationWindowSeconds,
     )
     return put(
         filled,
-        policies=filled.policies or usual.policies,
         tolerance=map_optional(filled.tolerance, canonical_quantity),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from steersman.api.generated import (
     apiregistration_v1,
@@ -21,15 +21,18 @@ from steersman.api.kinds import EMPTY
 from steersman.server.defaulting.missing_fields import (
     Default,
     GroupKind,
+    canonical_base64,
     canonical_quantities,
     canonical_quantity,
-    check_base64,
     default_if_none,
     default_if_zero,
     map_items,
     map_optional,
     put,
 )
+
+if TYPE_CHECKING:
+    from steersman.api.generated import certificates_v1
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -83,11 +86,12 @@ def default_csi_driver(obj: storage_v1.CSIDriver) -> storage_v1.CSIDriver:
 
 
 def default_api_service(obj: apiregistration_v1.APIService) -> apiregistration_v1.APIService:
-    check_base64(obj.spec.caBundle or "")
     return put(
         obj,
         spec=put(
-            obj.spec, service=map_optional(obj.spec.service, lambda given: default_if_none(given, port=443))
+            obj.spec,
+            caBundle=map_optional(obj.spec.caBundle, canonical_base64),
+            service=map_optional(obj.spec.service, lambda given: default_if_none(given, port=443)),
         ),
     )
 
@@ -223,8 +227,19 @@ def _default_device_toleration(toleration: resource_v1.DeviceToleration) -> reso
     return default_if_zero(toleration, operator="Equal")
 
 
+def default_certificate_signing_request(
+    obj: certificates_v1.CertificateSigningRequest,
+) -> certificates_v1.CertificateSigningRequest:
+    return put(
+        obj,
+        spec=put(obj.spec, request=canonical_base64(obj.spec.request)),
+        status=put(obj.status, certificate=canonical_base64(obj.status.certificate)),
+    )
+
+
 DEFAULTS: Mapping[GroupKind, Default] = {
     ("apiregistration.k8s.io", "APIService"): default_api_service,
+    ("certificates.k8s.io", "CertificateSigningRequest"): default_certificate_signing_request,
     ("coordination.k8s.io", "Lease"): default_lease,
     ("discovery.k8s.io", "EndpointSlice"): default_endpoint_slice,
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): default_flow_schema,

@@ -10,8 +10,8 @@ from steersman.api.kinds import EMPTY
 from steersman.server.defaulting.missing_fields import (
     Default,
     GroupKind,
+    canonical_base64,
     canonical_quantities,
-    check_base64,
     default_if_none,
     default_if_zero,
     map_items,
@@ -24,7 +24,7 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 def default_secret(obj: v1.Secret) -> v1.Secret:
     """Moves stringData into data, encoded in base64."""
-    _check_base64(obj.data)
+    obj = put(obj, data=_canonical_data(obj.data))
     if obj.stringData:
         plain = {key: b64encode(value.encode()).decode() for key, value in obj.stringData.items()}
         obj = put(obj, data={**obj.data, **plain}, stringData=EMPTY)
@@ -32,14 +32,13 @@ def default_secret(obj: v1.Secret) -> v1.Secret:
 
 
 def default_config_map(obj: v1.ConfigMap) -> v1.ConfigMap:
-    _check_base64(obj.binaryData)
-    return obj
+    return put(obj, binaryData=_canonical_data(obj.binaryData))
 
 
-def _check_base64(data: Mapping[str, str]) -> None:
-    """Raises `MalformedValue` for data that is not base64."""
-    for value in data.values():
-        check_base64(value)
+def _canonical_data(data: Mapping[str, str]) -> Mapping[str, str]:
+    """Data in canonical base64; the same mapping where they are. Raises `MalformedValue` for data that is not base64."""
+    changed = {key: text for key, value in data.items() if (text := canonical_base64(value)) != value}
+    return {**data, **changed} if changed else data
 
 
 def default_namespace(obj: v1.Namespace) -> v1.Namespace:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any, TypeAlias, TypeVar
@@ -11,6 +10,7 @@ import msgspec
 
 from steersman.api.bounded_cache import short_cache
 from steersman.api.generated.base import Quantity as Amount
+from steersman.api.go_base64 import CorruptBase64, canonical
 from steersman.api.quantity import Quantity
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -21,17 +21,14 @@ Default: TypeAlias = Callable[[Any], Any]
 """Returns an object of a kind with its defaults set; the same object where none is missing."""
 
 _MILLI = 10**6
-_is_base64 = re.compile("[A-Za-z0-9+/]*={0,2}").fullmatch
-_not_base64 = re.compile("[^A-Za-z0-9+/]").search
 
 
-def check_base64(value: str) -> None:
-    """Raises `MalformedValue` for a text that is not base64."""
-    text = value.replace("\n", "").replace("\r", "") if "\n" in value else value
-    if len(text) % 4 or not _is_base64(text):
-        wrong = _not_base64(text)
-        where = wrong.start() if wrong is not None and text[wrong.start()] != "=" else len(text) // 4 * 4
-        raise MalformedValue(f"illegal base64 data at input byte {where}")
+def canonical_base64(value: str) -> str:
+    """A base64 text as Go writes it. Raises `MalformedValue`."""
+    try:
+        return canonical(value)
+    except CorruptBase64 as error:
+        raise MalformedValue(str(error)) from None
 
 
 class MalformedValue(ValueError):

@@ -30,8 +30,10 @@ _FILE_MODE = 0o644
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _DOMAIN = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])"
+_MAX_IMAGE_NAME = 255
+"""Characters of the name of an image, with the domain of its registry."""
 _match_image = re.compile(
-    rf"(?:{_DOMAIN}(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    rf"(?P<name>(?:{_DOMAIN}(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*)"
     r"(?P<tag>:[\w][\w.-]{0,127})?(?P<digest>@[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,})?"
 ).fullmatch
 
@@ -40,7 +42,7 @@ _match_image = re.compile(
 def image_pull_policy(image: str) -> str:
     """Always for the tag ``latest``, explicit or implied; IfNotPresent otherwise and for unparseable images."""
     found = _match_image(image)
-    if found is None:
+    if found is None or len(found["name"]) > _MAX_IMAGE_NAME:
         return "IfNotPresent"
     tag = found["tag"] or ("" if found["digest"] else ":latest")
     return "Always" if tag == ":latest" else "IfNotPresent"

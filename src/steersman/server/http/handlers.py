@@ -28,7 +28,8 @@ from steersman.server.rest import patch as patching
 from steersman.server.rest.listing import get, list_objects
 from steersman.server.rest.perform import body_type, perform
 from steersman.server.rest.request import ListOptions, Request, Result
-from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, get_scale
+from steersman.server.rest.scale import get_scale, patched_scale
+from steersman.server.rest.subresources import KUBELET_SUBRESOURCES
 from steersman.server.rest.warnings import deletion_warnings, write_warnings
 from steersman.server.storage.store import object_key
 
@@ -163,16 +164,21 @@ def _patch(ctx: Context, resource: Resource, raw: bytes) -> Response:
     is_apply, is_scale = patch_type == APPLY_YAML, info.subresource == "scale"
     # A missing object is refused before the patch is read.
     old = None if is_apply else ctx.server.get(resource, _scope(ctx, resource), info.name)
+    request = _write_request(ctx, resource, options, patch_type)
     body = request_body.decode_patch(
         raw,
         ctx.field_checks(options.field_validation),
-        patching.unknown_scale_fields
+        partial(
+            patching.unknown_scale_fields,
+            partial(patched_scale, ctx.server, request),
+            content_type=patch_type,
+        )
         if is_scale
         else partial(patching.unknown_fields, resource, old, content_type=patch_type),
         is_apply=is_apply,
         is_list=patch_type == patching.JSON,
     )
-    return _written(ctx, _write_request(ctx, resource, options, patch_type), body)
+    return _written(ctx, request, body)
 
 
 def _written(ctx: Context, request: Request, body: Any) -> Response:

@@ -305,6 +305,11 @@ def decode_patch(
     try:
         if is_apply:
             document, doubled = decode_yaml(raw)
+            if not (document is None or isinstance(document, Mapping)):
+                raise status_errors.bad_request(
+                    "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+                    f"{_GO.get(type(document), 'value')} into Go value of type map[string]interface {{}}"
+                )
             if doubled and checks.directive == "Strict":
                 raise field_validation.strict_apply_error(doubled)
             if checks.directive == "Warn":

@@ -24,8 +24,7 @@ def prepare_for_create(pod: Pod, context: WriteContext) -> Pod:
         try:
             quality = qos_class(spec)
         except ValueError as error:
-            message = f'Pod in version "v1" cannot be handled as a Pod: {error}'
-            raise status_errors.bad_request(message) from None
+            raise status_errors.MalformedObject("Pod", "v1", str(error)) from None
         status = PodStatus(phase="Pending", qosClass=quality)
         known = (spec, status)
         _initial_status.put(id(spec), known)

@@ -31,6 +31,8 @@ class WriteContext(msgspec.Struct, frozen=True):
     """The requesting user."""
     warnings: list[str]
     """Warnings for the client are added here."""
+    applied: bool = False
+    """Whether the object comes from a server-side apply."""
 
 
 PrepareForCreate: TypeAlias = Callable[[Any, WriteContext], Any]
@@ -72,6 +74,8 @@ class Strategy(msgspec.Struct, frozen=True):
     """How one resource is created, updated and deleted."""
 
     default: Default = no_defaults
+    default_applied: Default | None = None
+    """Defaulting of an object that is applied, where that is another."""
     status_default: Default = no_defaults
     """Defaulting of a status update."""
     rules: AnyRules = METADATA_ONLY

@@ -12,6 +12,7 @@ from steersman.server import status_errors
 from steersman.server.admission import namespace_lifecycle
 from steersman.server.apply.deferred_owners import StoredManagedFields
 from steersman.server.apply.field_manager import field_manager_for
+from steersman.server.apply.options import APPLY_YAML
 from steersman.server.registry import object_meta
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import WriteContext
@@ -34,7 +35,9 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
     namespace = _namespace(resource, request.namespace, given.namespace)
     if resource.namespaced:
         namespace_lifecycle.creating(server, resource, namespace, obj)
-    obj = strategy.default(obj)
+    applied = request.patch_type == APPLY_YAML
+    default = strategy.default_applied if applied else None
+    obj = (default or strategy.default)(obj)
     now = server.now()
     if resource.hub is not None:
         assert resource.store is not None
@@ -66,7 +69,7 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
         generation=1 if strategy.changes_generation is not None else given.generation,
     )
     obj = strategy.prepare_for_create(
-        replace(obj, metadata=meta), WriteContext(now, request.user, server.request_warnings)
+        replace(obj, metadata=meta), WriteContext(now, request.user, server.request_warnings, applied)
     )
     wrong = field_errors(
         server, request, obj, None, strategy.rules.create(obj, namespaced=resource.namespaced)

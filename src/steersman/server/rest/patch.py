@@ -21,7 +21,7 @@ from steersman.api.patch.values import format_as_go
 from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML
 from steersman.server.apply.structs import typed_schema_of
-from steersman.server.codec import field_validation
+from steersman.server.codec import field_validation, go_conversion
 from steersman.server.codec.convert import CODECS, micro_time_paths, to_builtins, to_document, to_struct
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.registry.resources import Resource
@@ -45,13 +45,22 @@ def patch(server: Server, request: Request, body: Any) -> Result:
     if request.patch_type == APPLY_YAML:
         return apply(server, request, body if isinstance(body, Mapping) else {})
     resource, patch_type = request.resource, request.patch_type
+    new: Any = None
 
     def make(old: Any) -> Any:
+        nonlocal new
         new = patched(resource, old, body, patch_type, subresource=request.subresource)
         check_identity(request, new.metadata.namespace, new.metadata.name)
         return new
 
-    return Result(change(server, request, make))
+    try:
+        return Result(change(server, request, make))
+    except status_errors.MalformedObject as error:
+        if patch_type == STRATEGIC:
+            raise field_validation.invalid_patch(
+                format_as_go(body), go_conversion.malformed(error.why)
+            ) from None
+        raise _refused(to_document(resource.api_version, resource.kind, new), error.why) from None
 
 
 # -- patches of documents ---------------------------------------------------------------------
@@ -74,19 +83,43 @@ def patched_document(type_: type[Struct], document: Any, body: object, content_t
     raise status_errors.unsupported_media_type(JSON, MERGE, STRATEGIC)
 
 
+def _with_reset(made: Any) -> Any:
+    """A patched document in which an empty list of managedFields, which resets them, is the entry that does so."""
+    meta = made.get("metadata") if isinstance(made, Mapping) else None
+    if isinstance(meta, Mapping) and meta.get("managedFields") == []:
+        return {**made, "metadata": {**meta, "managedFields": [{}]}}
+    return made
+
+
 def patched_struct(
     obj: S, body: object, content_type: str, api_version: str = "autoscaling/v1", kind: str = "Scale"
 ) -> S:
     """A struct with a patch applied. ``api_version`` and ``kind`` are for error messages."""
-    whole = {"apiVersion": api_version, "kind": kind, **to_builtins(obj)}
-    made = patched_document(type(obj), whole, _without_type(body), content_type)
+    made = patched_part(obj, body, content_type, api_version, kind)
     if not isinstance(made, dict):
         raise status_errors.bad_request("the patch does not leave an object")
+    if content_type != STRATEGIC:
+        given = str(made.get("apiVersion") or api_version), str(made.get("kind") or kind)
+        group = api_version.rpartition("/")[0]
+        if given != (api_version, kind) and (
+            why := field_validation.kind_mismatch(group, kind, given[0], given[1])
+        ):
+            raise _refused(made, why)
     try:
-        full: S = to_struct(type(obj), made)
+        return _decoded(type(obj), made, body, content_type)
     except ValueError as error:
-        raise _invalid_result(type(obj), made, body, content_type, str(error)) from None
-    return full
+        if content_type == STRATEGIC:
+            raise field_validation.invalid_patch(format_as_go(body), str(error)) from None
+        raise _refused(made, str(error)) from None
+
+
+def patched_part(
+    obj: Struct, body: object, content_type: str, api_version: str = "autoscaling/v1", kind: str = "Scale"
+) -> Any:
+    """A struct with a patch applied, as a plain document."""
+    whole = {"apiVersion": api_version, "kind": kind, **to_builtins(obj)}
+    body = _without_type(body) if content_type == STRATEGIC else body
+    return patched_document(type(obj), whole, body, content_type)
 
 
 def patched(resource: Resource, old: Any, body: object, content_type: str, *, subresource: str = "") -> Any:
@@ -105,23 +138,45 @@ def patched(resource: Resource, old: Any, body: object, content_type: str, *, su
         _pad_micro_time(parts, way)
     if content_type != STRATEGIC:
         parts |= {"apiVersion": resource.api_version, "kind": resource.kind}
-    made = patched_document(type_, parts, body, content_type)
+    made = _with_reset(patched_document(type_, parts, body, content_type))
     if not isinstance(made, Mapping):
         raise status_errors.bad_request("the patch does not leave an object")
     if content_type != STRATEGIC:
         _check_kind(resource, old, made)
+    document = {name: value for name, value in made.items() if name in fields}
     try:
-        full = to_struct(type_, {name: value for name, value in made.items() if name in fields})
+        full = _decoded(type_, document, body, content_type)
     except ValueError as error:
-        whole = {**to_document(resource.api_version, resource.kind, old), **made}
-        raise _invalid_result(type_, whole, body, content_type, str(error)) from None
-    if micro_time_paths(type_) and (fault := go_decode_error(type_, made)):
-        raise _refused({**to_document(resource.api_version, resource.kind, old), **made}, fault)
+        if content_type == STRATEGIC:
+            raise field_validation.invalid_patch(format_as_go(body), str(error)) from None
+        whole = to_document(resource.api_version, resource.kind, old)
+        meta = made.get("metadata")
+        if aside and isinstance(meta, Mapping):
+            made = {**made, "metadata": {**meta, "managedFields": whole["metadata"].get("managedFields", [])}}
+        raise _refused({**whole, **made}, str(error)) from None
     attributes = [fields[name].attribute for name in touched]
     new = replace(old, **{name: getattr(full, name) for name in attributes})
     if aside:
         new = replace(new, metadata=replace(new.metadata, managedFields=old.metadata.managedFields))
     return new
+
+
+def _decoded(type_: type[S], document: Mapping[str, Any], body: object, content_type: str) -> S:
+    """A patched document as a struct, decoded as Go does it. Raises `ValueError` in Go's words."""
+    try:
+        made: S = to_struct(type_, document)
+    except ValueError as error:
+        if content_type == STRATEGIC:
+            made = to_struct(type_, go_conversion.converted(type_, document))
+            return made
+        raise ValueError(go_decode_error(type_, document) or str(error)) from None
+    if not micro_time_paths(type_) and not go_conversion.is_ambiguous(body):
+        return made
+    if content_type == STRATEGIC:
+        made = to_struct(type_, go_conversion.converted(type_, document))
+    elif fault := go_decode_error(type_, document):
+        raise ValueError(fault)
+    return made
 
 
 def _patched_custom(
@@ -131,7 +186,7 @@ def _patched_custom(
     if content_type not in (JSON, MERGE):
         raise status_errors.unsupported_media_type(JSON, MERGE, APPLY_YAML)
     whole = to_document(resource.api_version, resource.kind, old)
-    made = patched_document(resource.type, whole, body, content_type)
+    made = _with_reset(patched_document(resource.type, whole, body, content_type))
     if isinstance(made, Mapping):
         _check_custom_kind(resource, old, made, subresource)
     try:
@@ -225,19 +280,6 @@ def _check_kind(resource: Resource, old: Any, made: Mapping[str, Any]) -> None:
         raise _refused({**to_document(resource.api_version, resource.kind, old), **made}, why)
 
 
-def _invalid_result(
-    type_: type[Any], whole: Mapping[str, Any], body: object, content_type: str, why: str
-) -> ApiError:
-    """The refusal of a patch whose result is no valid object of the type."""
-    why = go_decode_error(type_, whole) or why
-    if content_type == STRATEGIC:
-        # Upstream reads these another way, and says less.
-        return field_validation.invalid_patch(
-            format_as_go(body), f"unrecognized type: {why.rpartition(' of type ')[2]}"
-        )
-    return _refused(whole, why)
-
-
 def unknown_fields(
     resource: Resource, old: Any, body: object, content_type: str
 ) -> tuple[tuple[str, ...], Callable[[], str]]:
@@ -263,10 +305,22 @@ def unknown_fields(
     return find(made()) if content_type == JSON or find(body) else (), text
 
 
-def unknown_scale_fields(body: object) -> tuple[tuple[str, ...], Callable[[], str]]:
-    """The unknown fields of a patch of a scale, and its text for a refusal."""
-    unknown = field_validation.unknown_fields(body, typed_schema_of(Scale)) if isinstance(body, dict) else ()
-    return unknown, lambda: msgspec.json.encode(body).decode()
+def unknown_scale_fields(
+    scale: Callable[[], Scale], body: object, content_type: str
+) -> tuple[tuple[str, ...], Callable[[], str]]:
+    """The unknown fields of a scale with a patch applied, and the text of that scale for a refusal."""
+
+    def find(document: Any) -> tuple[str, ...]:
+        return field_validation.unknown_fields(document, typed_schema_of(Scale))
+
+    def text() -> str:
+        return format_as_go(body) if content_type == STRATEGIC else msgspec.json.encode(made()).decode()
+
+    @cache
+    def made() -> Any:
+        return patched_part(scale(), body, content_type)
+
+    return find(made()) if content_type == JSON or find(body) else (), text
 
 
 def _refused(whole: Mapping[str, Any], why: str) -> ApiError:

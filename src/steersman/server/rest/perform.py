@@ -10,7 +10,7 @@ from steersman.api.generated.core_v1 import Binding
 from steersman.api.generated.policy_v1 import Eviction
 from steersman.server import status_errors
 from steersman.server.registry.resources import REVIEWS, Resource
-from steersman.server.rest import eviction, subresources
+from steersman.server.rest import eviction, scale, subresources
 from steersman.server.rest.create import create
 from steersman.server.rest.delete import delete, delete_collection
 from steersman.server.rest.dry_run import DryRunServer
@@ -82,9 +82,9 @@ def _create(server: Server, request: Request, body: Any) -> Result:
 def _subresource(server: Server, request: Request, body: Any) -> Result:
     match request.subresource, request.verb:
         case "scale", "update":
-            return Result(subresources.update_scale(server, request, body))
+            return Result(scale.update_scale(server, request, body))
         case "scale", "patch":
-            return Result(subresources.patch_scale(server, request, body))
+            return Result(scale.patch_scale(server, request, body))
         case "binding", "create":
             return Result(subresources.bind(server, request, body), created=True)
         case "eviction", "create":

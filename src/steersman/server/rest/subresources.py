@@ -1,160 +1,24 @@
-"""Subresources that are not a plain part of their object: scale, binding, and those that a kubelet serves."""
+"""Subresources that are not a plain part of their object: binding, and those that a kubelet serves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from steersman.api.errors import ServerError
-from steersman.api.generated.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
 from steersman.api.generated.core_v1 import Binding, Pod, PodCondition
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
-from steersman.server.apply.deferred_owners import StoredManagedFields
-from steersman.server.apply.field_manager import field_manager_for
-from steersman.server.apply.options import APPLY_YAML
-from steersman.server.codec.convert import CODECS
 from steersman.server.registry.pod import set_condition
-from steersman.server.registry.strategy import ScaleAccess, replace_all
-from steersman.server.rest.apply import apply
 from steersman.server.rest.authorization import authorize_stream
 from steersman.server.rest.create import admit_body
-from steersman.server.rest.patch import JSON, MERGE, STRATEGIC, patched_struct
-from steersman.server.rest.request import Request, check_identity
-from steersman.server.rest.update import change
-from steersman.server.server import ObjectView, Server
+from steersman.server.rest.request import Request
+from steersman.server.server import Server
 
 if TYPE_CHECKING:
     from steersman.server.kubelet_api import KubeletApi
-
-# -- scale ------------------------------------------------------------------------------------
-
-_CUSTOM_APPLY = (
-    "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) "
-    "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
-)
-"""Upstream's refusal to apply the scale of a custom resource."""
-_SCALE = ("autoscaling", "v1", "Scale", Scale)
-_STORED_AS = {"replicationcontrollers": "controllers"}
-"""Resources that upstream stores under another name, which its messages show."""
-
-
-def get_scale(server: Server, request: Request) -> Scale:
-    """The scale of a workload."""
-    obj = server.get(request.resource, request.namespace, request.name)
-    access = request.resource.strategy.scale
-    if access is None:
-        return scale_of(obj)
-    scale = access.read(obj)
-    if scale is None:
-        raise status_errors.internal(f'the spec replicas field "{access.replicas_path}" does not exist')
-    return scale
-
-
-def update_scale(server: Server, request: Request, scale: Scale) -> Scale:
-    """Sets the replicas of a workload."""
-    return _change_scale(server, request, lambda old: scale)
-
-
-def patch_scale(server: Server, request: Request, body: Any) -> Scale:
-    """Patches or applies the scale of a workload."""
-    patch_type, custom = request.patch_type, request.resource.type in CODECS
-    if custom and patch_type == STRATEGIC:
-        raise status_errors.unsupported_media_type(JSON, MERGE, APPLY_YAML)
-    if patch_type != APPLY_YAML:
-        return _change_scale(server, request, lambda old: patched_struct(old, body, patch_type))
-    if custom:
-        raise ServerError(_CUSTOM_APPLY)
-    return _apply_scale(server, request, body if isinstance(body, Mapping) else {})
-
-
-def scale_of(obj: Any) -> Scale:
-    """The scale of a built-in workload."""
-    meta = obj.metadata
-    return Scale(
-        metadata=ObjectMeta(
-            name=meta.name,
-            namespace=meta.namespace,
-            uid=meta.uid,
-            resourceVersion=meta.resourceVersion,
-            creationTimestamp=meta.creationTimestamp,
-        ),
-        spec=ScaleSpec(replicas=obj.spec.replicas or 0),
-        status=ScaleStatus(replicas=obj.status.replicas, selector=str(compile_selector(obj.spec.selector))),
-    )
-
-
-def _change_scale(server: Server, request: Request, make: Callable[[Scale], Scale]) -> Scale:
-    access = request.resource.strategy.scale or ScaleAccess(
-        scale_of, scale_of, partial(_scaled, request), "spec.replicas"
-    )
-    prepare = request.resource.strategy.prepare_for_update if request.resource.strategy.scale else replace_all
-
-    def read(obj: Any) -> Scale:
-        return access.read(obj) or access.unset(obj)
-
-    def scaled(old: Any) -> Any:
-        scale = make(read(old))
-        check_identity(request, scale.metadata.namespace, scale.metadata.name)
-        return access.write(old, scale)
-
-    def owners(old: Any, new: Any) -> StoredManagedFields:
-        return field_manager_for(request.resource, "scale").scaled(
-            old,
-            new,
-            request.field_manager,
-            server.now(),
-            replicas=read(new).spec.replicas,
-            path=access.replicas_path.lstrip("."),
-        )
-
-    view = ObjectView(*_SCALE, read=read, write=access.write)
-    return read(change(server, request, scaled, prepare=prepare, owners=owners, view=view))
-
-
-def _scaled(request: Request, old: Any, scale: Scale) -> Any:
-    """A built-in workload with the replicas of a scale."""
-    resource, name, meta = request.resource, request.name, scale.metadata
-    if scale.spec.replicas < 0:
-        negative = "must be greater than or equal to 0"
-        wrong = [status_errors.field_invalid("spec.replicas", scale.spec.replicas, negative)]
-        raise status_errors.invalid("autoscaling", "Scale", name, wrong)
-    if meta.uid and meta.uid != old.metadata.uid:
-        stored_as = _STORED_AS.get(resource.plural, resource.plural)
-        raise status_errors.conflict(
-            resource.group,
-            resource.plural,
-            name,
-            "StorageError: invalid object, Code: 4, "
-            f"Key: /registry/{stored_as}/{request.namespace}/{name}, "
-            "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
-            f"UID in precondition: {meta.uid}, UID in object meta: {old.metadata.uid}",
-        )
-    return replace(
-        old,
-        metadata=replace(old.metadata, resourceVersion=meta.resourceVersion),
-        spec=replace(old.spec, replicas=scale.spec.replicas),
-    )
-
-
-def _apply_scale(server: Server, request: Request, configuration: Mapping[str, Any]) -> Scale:
-    """Applies a scale: its manager then owns the workload's replicas."""
-    given = configuration.get("apiVersion"), configuration.get("kind")
-    if given != ("autoscaling/v1", "Scale"):
-        group, _, version = str(given[0] or "").rpartition("/")
-        raise status_errors.bad_request(f"invalid object type: {group}/{version}, Kind={given[1] or ''}")
-    workload = {
-        "apiVersion": request.resource.api_version,
-        "kind": request.resource.kind,
-        "metadata": configuration.get("metadata") or {},
-        "spec": configuration.get("spec") or {},
-    }
-    return scale_of(apply(server, request, workload).obj)
-
 
 # -- binding ----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from steersman.server import status_errors
 from steersman.server.admission import namespace_lifecycle
 from steersman.server.apply.deferred_owners import StoredManagedFields, same_ownership
 from steersman.server.apply.field_manager import field_manager_for
+from steersman.server.apply.options import APPLY_YAML
 from steersman.server.registry import graceful_deletion, object_meta
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import PrepareForUpdate, WriteContext
@@ -91,7 +92,13 @@ def change(
     if uid and uid != was.uid:
         raise status_errors.uid_mismatch(resource.group, resource.plural, namespace, name, uid, was.uid)
     new = make(old)
-    new = strategy.status_default(new) if subresource == "status" else strategy.default(new)
+    applied = request.patch_type == APPLY_YAML
+    if applied and strategy.default_applied is not None:
+        new = strategy.default_applied(new)
+    elif subresource == "status":
+        new = strategy.status_default(new)
+    else:
+        new = strategy.default(new)
     now = server.now()
     if owners is None:
         owned = field_manager_for(resource, subresource).updated(old, new, request.field_manager, now)
@@ -124,7 +131,8 @@ def change(
         new.metadata.ownerReferences, patched=request.verb == "patch"
     )
     meta = object_meta.meta_for_update(new.metadata, was, namespace=namespace)
-    new = prepare(replace(new, metadata=meta), old, WriteContext(now, request.user, server.request_warnings))
+    context = WriteContext(now, request.user, server.request_warnings, applied)
+    new = prepare(replace(new, metadata=meta), old, context)
     if (
         strategy.changes_generation is not None
         and subresource != "status"

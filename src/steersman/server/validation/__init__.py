@@ -73,6 +73,12 @@ def _load_csi() -> Mapping[GroupKind, AnyRules]:
     return csi.RULES
 
 
+def _load_resource_slices() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import resource_slices
+
+    return resource_slices.RULES
+
+
 def _load_devices() -> Mapping[GroupKind, AnyRules]:
     from steersman.server.validation import devices
 
@@ -220,6 +226,7 @@ LOADERS: Mapping[GroupKind, Loader] = {
     ("resource.k8s.io", "ResourceClaim"): _load_devices,
     ("resource.k8s.io", "ResourceClaimTemplate"): _load_devices,
     ("resource.k8s.io", "ResourcePoolStatusRequest"): _load_gated,
+    ("resource.k8s.io", "ResourceSlice"): _load_resource_slices,
     ("scheduling.k8s.io", "PodGroup"): _load_gated,
     ("scheduling.k8s.io", "PriorityClass"): _load_cluster,
     ("storage.k8s.io", "CSIDriver"): _load_csi,

@@ -234,7 +234,9 @@ def _validate_mutations(
         path = f"spec.mutations[{i}]"
         patch = mutation.patchType
         errors.enum(f"{path}.patchType", patch, _PATCH_TYPES)
-        for type_, name in (("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")):
+        forms = (("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch"))
+        # The form of the patch type comes first, then the one that should not be there.
+        for type_, name in sorted(forms, key=lambda form: form[0] != patch):
             patch_value = getattr(mutation, name)
             if patch == type_ and patch_value is None:
                 needs = f"must be specified when patchType is {type_}"

@@ -150,18 +150,27 @@ def _validate_deployment_strategy(
         errors.not_supported(path, shown, ("Recreate", "RollingUpdate"))
 
 
+def _unavailable_and_surge(
+    rolling: apps_v1.RollingUpdateDeployment | apps_v1.RollingUpdateDaemonSet,
+) -> tuple[IntOrString, IntOrString]:
+    """The two bounds of a rolling update; one that is not set is 0, and an empty text is none."""
+    unavailable, surge = rolling.maxUnavailable, rolling.maxSurge
+    return 0 if unavailable is None else unavailable, 0 if surge is None else surge
+
+
 def _format_rolling_update(
     rolling: apps_v1.RollingUpdateDeployment | apps_v1.RollingUpdateDaemonSet | None,
 ) -> Verbatim | None:
     if rolling is None:
         return None
-    return go_struct(MaxUnavailable=rolling.maxUnavailable or 0, MaxSurge=rolling.maxSurge or 0)
+    unavailable, surge = _unavailable_and_surge(rolling)
+    return go_struct(MaxUnavailable=unavailable, MaxSurge=surge)
 
 
 def _validate_rolling_update(
     errors: FieldErrors, path: str, rolling: apps_v1.RollingUpdateDeployment
 ) -> None:
-    unavailable, surge = rolling.maxUnavailable or 0, rolling.maxSurge or 0
+    unavailable, surge = _unavailable_and_surge(rolling)
     validate_int_or_percent(errors, f"{path}.maxUnavailable", unavailable)
     validate_int_or_percent(errors, f"{path}.maxSurge", surge)
     if int_or_percent_value(unavailable) == 0 and int_or_percent_value(surge) == 0:
@@ -284,7 +293,7 @@ def _validate_daemon_set_strategy(
     if rolling is None:
         errors.required(path)
         return
-    unavailable, surge = rolling.maxUnavailable or 0, rolling.maxSurge or 0
+    unavailable, surge = _unavailable_and_surge(rolling)
     for name, value in (("maxUnavailable", unavailable), ("maxSurge", surge)):
         validate_int_or_percent(errors, f"{path}.{name}", value)
     for name, value in (("maxUnavailable", unavailable), ("maxSurge", surge)):

@@ -242,7 +242,7 @@ def _validate_scaling_rules(errors: FieldErrors, path: str, rules: autoscaling_v
         errors.not_supported(f"{path}.selectPolicy", rules.selectPolicy, _SELECT_POLICIES)
     if not rules.policies:
         errors.required(f"{path}.policies", "must specify at least one Policy")
-    for i, policy in enumerate(rules.policies):
+    for i, policy in enumerate(rules.policies or ()):
         at = f"{path}.policies[{i}]"
         if policy.type not in _POLICY_TYPES:
             errors.not_supported(f"{at}.type", policy.type, _POLICY_TYPES)

@@ -47,7 +47,7 @@ _NOT_AN_IDENTIFIER = (
 _is_uuid = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").fullmatch
 
 
-def _each(
+def each(
     errors: FieldErrors,
     path: str,
     items: Sequence[T],
@@ -102,7 +102,7 @@ def validate_template_update(
 
 def _validate_spec(errors: FieldErrors, path: str, spec: v1.ResourceClaimSpec) -> None:
     path, claim, known = f"{path}.devices", spec.devices, request_names(spec.devices)
-    _each(
+    each(
         errors,
         f"{path}.requests",
         claim.requests or (),
@@ -126,8 +126,8 @@ def _validate_spec(errors: FieldErrors, path: str, spec: v1.ResourceClaimSpec) -
         _validate_request_refs(errors, f"{at}.requests", one.requests, known)
         _validate_opaque(errors, f"{at}.opaque", one.opaque)
 
-    _each(errors, f"{path}.constraints", claim.constraints, MAX_CONSTRAINTS, constraint)
-    _each(errors, f"{path}.config", claim.config, MAX_CONFIGS, config)
+    each(errors, f"{path}.constraints", claim.constraints, MAX_CONSTRAINTS, constraint)
+    each(errors, f"{path}.config", claim.config, MAX_CONFIGS, config)
 
 
 def request_names(claim: v1.DeviceClaim) -> RequestNames:
@@ -149,7 +149,7 @@ def _validate_request(errors: FieldErrors, path: str, request: v1.DeviceRequest)
         _validate_choice(errors, f"{path}.exactly", exactly)
     else:
         at = f"{path}.firstAvailable"
-        _each(errors, at, alternatives, MAX_SUBREQUESTS, _validate_alternative, lambda one: one.name)
+        each(errors, at, alternatives, MAX_SUBREQUESTS, _validate_alternative, lambda one: one.name)
 
 
 def _validate_alternative(errors: FieldErrors, path: str, request: v1.DeviceSubRequest) -> None:
@@ -165,7 +165,7 @@ def _validate_choice(
         errors.required(f"{path}.deviceClassName")
     else:
         errors.invalid_each(f"{path}.deviceClassName", class_name, names.dns1123_subdomain(class_name))
-    _each(errors, f"{path}.selectors", request.selectors, MAX_SELECTORS, _validate_selector)
+    each(errors, f"{path}.selectors", request.selectors, MAX_SELECTORS, _validate_selector)
     match request.allocationMode:
         case "All":
             if request.count:
@@ -229,7 +229,7 @@ def _validate_identifier(errors: FieldErrors, path: str, name: str) -> None:
 def _validate_request_refs(
     errors: FieldErrors, path: str, requests: Sequence[str], known: RequestNames
 ) -> None:
-    _each(
+    each(
         errors,
         path,
         requests,
@@ -275,7 +275,7 @@ def validate_claim_status(errors: FieldErrors, new: v1.ResourceClaim, old: v1.Re
     """An allocation is made as a whole and does not change; consumers and reports of devices depend on it."""
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     status, allocation = new.status, new.status.allocation
-    _each(
+    each(
         errors,
         "status.reservedFor",
         status.reservedFor,
@@ -288,7 +288,7 @@ def validate_claim_status(errors: FieldErrors, new: v1.ResourceClaim, old: v1.Re
     def device(errors: FieldErrors, path: str, one: v1.AllocatedDeviceStatus) -> None:
         _validate_device(errors, path, one, allocated=_identity(one) in allocated)
 
-    _each(errors, "status.devices", status.devices, len(status.devices), device, _identity, _shown_identity)
+    each(errors, "status.devices", status.devices, len(status.devices), device, _identity, _shown_identity)
     if status.reservedFor and allocation is None:
         errors.forbidden("status.reservedFor", "may not be specified when `allocated` is not set")
     elif new.metadata.deletionTimestamp is not None and not set(old.status.reservedFor).issuperset(
@@ -333,9 +333,9 @@ def _validate_allocation(
         _validate_request_refs(errors, f"{at}.requests", one.requests, known)
         _validate_opaque(errors, f"{at}.opaque", one.opaque)
 
-    _each(errors, f"{path}.devices.results", allocation.devices.results, MAX_RESULTS, result)
+    each(errors, f"{path}.devices.results", allocation.devices.results, MAX_RESULTS, result)
     # Those of the claim, and those of its class.
-    _each(errors, f"{path}.devices.config", allocation.devices.config, 2 * MAX_CONFIGS, config)
+    each(errors, f"{path}.devices.config", allocation.devices.config, 2 * MAX_CONFIGS, config)
     if allocation.nodeSelector is not None:
         validate_node_selector(errors, f"{path}.nodeSelector", allocation.nodeSelector)
 
@@ -344,11 +344,11 @@ def _validate_device_name(
     errors: FieldErrors, path: str, device: v1.AllocatedDeviceStatus | v1.DeviceRequestAllocationResult
 ) -> None:
     validate_csi_driver_name(errors, f"{path}.driver", device.driver)
-    _validate_pool(errors, f"{path}.pool", device.pool)
+    validate_pool(errors, f"{path}.pool", device.pool)
     errors.invalid_each(f"{path}.device", device.device, names.dns1123_label(device.device))
 
 
-def _validate_pool(errors: FieldErrors, path: str, name: str) -> None:
+def validate_pool(errors: FieldErrors, path: str, name: str) -> None:
     """DNS subdomains separated by slashes."""
     if not name:
         errors.required(path)
@@ -383,8 +383,8 @@ def _validate_binding_conditions(
     def name(errors: FieldErrors, at: str, condition: str) -> None:
         errors.invalid_each(at, condition, names.qualified_name(condition))
 
-    _each(errors, at, conditions, MAX_BINDING_CONDITIONS, name)
-    _each(errors, failures_at, failures, MAX_BINDING_CONDITIONS, name)
+    each(errors, at, conditions, MAX_BINDING_CONDITIONS, name)
+    each(errors, failures_at, failures, MAX_BINDING_CONDITIONS, name)
     for i, condition in enumerate(conditions):
         if condition in conditions[:i]:
             errors.duplicate(f"{at}[{i}]", condition)
@@ -420,7 +420,7 @@ def _validate_device(
         errors.too_long(f"{at}.interfaceName", 256)
     if len(network.hardwareAddress.encode()) > 128:
         errors.too_long(f"{at}.hardwareAddress", 128)
-    _each(errors, f"{at}.ips", network.ips, MAX_ADDRESSES, _validate_interface_address, _itself)
+    each(errors, f"{at}.ips", network.ips, MAX_ADDRESSES, _validate_interface_address, _itself)
 
 
 def _validate_interface_address(errors: FieldErrors, path: str, text: str) -> None:

@@ -77,7 +77,7 @@ def _validate_ingress_rule(errors: FieldErrors, path: str, rule: networking_v1.I
 
 def _validate_ingress_path(errors: FieldErrors, path: str, http_path: networking_v1.HTTPIngressPath) -> None:
     value, type_ = http_path.path, http_path.pathType
-    if not type_:
+    if type_ is None:
         errors.required(f"{path}.pathType", "pathType must be specified")
         return
     at = f"{path}.path"

@@ -15,6 +15,7 @@ from steersman.api.scheme import Key, Kind
 from steersman.intent.actions import Create, Patch
 from steersman.intent.controller import Caches, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
+from steersman.sim.kubelet.node import is_simulated
 from steersman.sim.storage.failures import PREFIX
 from steersman.sim.storage.provisioner import NODES
 from steersman.sim.storage.simulated_storage import DRIVER
@@ -40,7 +41,7 @@ def observe(caches: Caches, key: Key) -> RegisteredNode | None:
 
 async def decide(seen: RegisteredNode, now: datetime) -> Verdict:
     node, csi_node = seen.node, seen.csi_node
-    if not node.spec.providerID.startswith("sim://"):
+    if not is_simulated(node):
         return Rest("not a simulated node")
     driver = driver_of(node)
     known = () if csi_node is None else csi_node.spec.drivers or ()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, BadRequest, Forbidden, Invalid, ServerError
 from steersman.server.auth.users import ADMIN
-from steersman.server.calls import WebhookAddresses
+from steersman.server.calls import WebhookAddresses, url_endpoint
 from steersman.server.codec.convert import to_struct
 from steersman.server.rest.perform import perform
 from steersman.server.rest.request import Request
@@ -273,7 +273,7 @@ def test_the_error_for_a_service_without_an_address_names_all_ways_to_state_one(
     elsewhere = {"service": {"namespace": "default", "name": "elsewhere"}}
     hooks.cluster.apply(configuration("Validating", "a", elsewhere))
     assert refusal(hooks).message.endswith(
-        'Post "https://elsewhere.default.svc:443?timeout=10s": service "elsewhere" not found'
+        'Post "https://elsewhere.default.svc:443/?timeout=10s": service "elsewhere" not found'
     )
     service = {
         "apiVersion": "v1",
@@ -454,3 +454,16 @@ def test_an_object_that_changes_while_its_webhook_is_asked_is_shown_again(hooks:
     made = hooks.cluster.patch("cm", "x", {"metadata": {"labels": {"a": "b"}}})
     assert (dict(made.data), dict(made.metadata.labels)) == ({"n": "1"}, {"a": "b"})
     assert [review["request"]["oldObject"]["data"]["n"] for _, review in hooks.asked] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("url", "requested"),
+    [
+        ("https://hook.test", "https://hook.test/"),
+        ("https://hook.test/", "https://hook.test/"),
+        ("https://hook.test/a/", "https://hook.test/a"),
+        ("https://hook.test:8443//a/../b", "https://hook.test:8443/b"),
+    ],
+)
+def test_a_path_is_requested_as_client_go_does_without_a_slash_at_its_end(url: str, requested: str) -> None:
+    assert url_endpoint(url, "").url == requested
