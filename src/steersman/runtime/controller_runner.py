@@ -209,7 +209,11 @@ class ControllerRunner(Generic[S]):
             taken = await self.queue.get()
             started = self._clock.monotonic()
             try:
-                await self.round(taken)
+                if self.controller.lend_after and self._pool is not None:
+                    with self._pool.lend_after(self.controller.lend_after, self.queue.__len__):
+                        await self.round(taken)
+                else:
+                    await self.round(taken)
             finally:
                 took = self._clock.monotonic() - started
                 self.queue.done(taken.key, took if self.controller.rest_after_round else 0.0)
