@@ -85,6 +85,11 @@ def test_what_is_drawn_from_a_seed_depends_on_the_seed_alone(create: Scenario, w
     assert {fault.name for fault in only} == {"frozen_watch"}
 
 
+def test_faults_are_sampled_for_a_scenario_with_custom_resources() -> None:
+    custom = find("cascade-crd")
+    assert list(sampled_trials(custom, reference(custom), range(1, 200)))
+
+
 def test_every_fault_that_is_drawn_reads_back_from_a_command_line(create: Scenario, wanted: Outcome) -> None:
     for trial in sampled_trials(create, wanted, range(1, 200)):
         assert faults.parse(faults.text(trial.faults)) == trial.faults

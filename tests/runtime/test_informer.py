@@ -551,6 +551,43 @@ def test_what_cannot_be_read_is_known_by_its_metadata_until_it_can(caplog: pytes
     assert "d/a: only its metadata can be read: Expected `int`, got `str`" in complaints[0]
 
 
+@pytest.mark.parametrize("end", ["deleted", "decodable", "another", "listed anew"])
+def test_handlers_get_the_last_state_that_could_be_decoded(end: str) -> None:
+    """In the metadata alone they would find neither the node of a pod nor its volumes."""
+
+    async def script(server: Server, informer: Informer[Pod]) -> None:
+        told: list[tuple[str, str]] = []
+        repaired: list[float] = []
+
+        def handler(change: Change[Pod]) -> None:
+            states = (change.old, change.new)
+            told.append(tuple(each.spec.nodeName if each else "-" for each in states))  # type: ignore[arg-type]
+
+        informer.subscribe(handler)
+        informer.on_decodable(lambda: repaired.append(asyncio.get_running_loop().time()))
+        server.put("a", node="n1")
+        await informer.wait_synced()
+        for _ in range(2):
+            server.put("a", node="n2", bad=True)
+            await asyncio.sleep(1)
+        assert (told, repaired) == ([("-", "n1"), ("n1", ""), ("n1", "")], [])
+        if end == "decodable":
+            server.put("a", node="n3")
+        elif end == "listed anew":
+            informer.replaced({}, {}, "99")
+        else:
+            server.delete("a")
+        if end == "another":
+            server.put("a", node="n4")
+        await asyncio.sleep(1)
+        after = {"decodable": [("n1", "n3")], "another": [("n1", "-"), ("-", "n4")]}
+        assert told[3:] == after.get(end, [("n1", "-")])
+        assert len(repaired) == 1
+        assert not informer.store.unreadable
+
+    play(script)
+
+
 def test_what_cannot_be_read_is_complained_about_once_for_each_version(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

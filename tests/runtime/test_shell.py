@@ -11,9 +11,10 @@ from steersman.api.errors import Expired
 from steersman.api.kinds import PODS, Object, ObjectMeta, ReplicaSet
 from steersman.api.kinds.services import Service
 from steersman.api.scheme import Key
-from steersman.client.api import Api, Page
-from steersman.intent.actions import UpdateStatus
+from steersman.client.api import Api, Page, UndecodableObject
+from steersman.intent.actions import List, UpdateStatus
 from steersman.intent.cloud import CloudCall, DeleteLoadBalancer, EnsureLoadBalancer, GetLoadBalancer
+from steersman.intent.undecodable import Undecodable
 from steersman.intent.verdict import Rest, Verdict
 from steersman.runtime.ledger import Doubt, Ledger
 from steersman.runtime.shell import Deposed, Shell
@@ -58,6 +59,28 @@ async def test_a_doubt_is_cleared_with_one_snapshot_when_the_list_expires_half_w
     await shell.resolve(Key("default", "web"))
     assert ledger.found == ["fresh"]
     assert api.limits == [500, 500, 0]
+
+
+class UndecodableApi:
+    """Lists one pod that cannot be decoded."""
+
+    async def list(self, kind: object, namespace: str = "", **options: Any) -> Page[UndecodableObject]:
+        return Page([UndecodableObject(ObjectMeta(name="odd", namespace="ns"), "nonsense")], "7")
+
+
+async def test_a_listed_object_that_cannot_be_decoded_fails_the_decision_that_looks_inside() -> None:
+    unused: Any = None
+    shell = Shell(cast("Api", UndecodableApi()), unused, unused, RealClock(), unused)
+    names: list[str] = []
+
+    async def decide() -> Verdict:
+        (found,) = await List(PODS, "ns")
+        names.append(found.metadata.name)
+        return Rest(found.spec.nodeName)
+
+    with pytest.raises(Undecodable, match="Pod ns/odd cannot be decoded: nonsense"):
+        await shell.drive(Key("ns", "k"), decide(), None)
+    assert names == ["odd"], "it is there all the same"
 
 
 @pytest.mark.parametrize(

@@ -107,3 +107,36 @@ async def test_a_worker_that_waits_lends_its_place_and_one_too_many_retires() ->
             assert len(running) == 3, "one place, one worker"
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
+
+
+async def test_a_slow_worker_lends_its_place_to_two_others_until_it_is_done() -> None:
+    running: list[int] = []
+
+    async def work() -> None:
+        running.append(1)
+        await asyncio.Event().wait()
+
+    async with asyncio.TaskGroup() as group:
+        pool = WorkerPool(group, work, 1, "w")
+        pool.call()
+        await asyncio.sleep(0)
+        lent = asyncio.Event()
+
+        def backlog() -> int:
+            lent.set()
+            return 5
+
+        with pool.lend_after(60.0, backlog):
+            pool.call()
+            await asyncio.sleep(0)
+            assert len(running) == 1, "it is not slow yet"
+        assert not pool.retire()
+        with pool.lend_after(0.0, backlog):
+            await lent.wait()
+            await asyncio.sleep(0)
+            assert len(running) == 3
+        assert pool.retire(), "the loan is over"
+        assert pool.retire()
+        assert not pool.retire()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()

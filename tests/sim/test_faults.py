@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import pytest
@@ -488,6 +488,20 @@ def test_a_change_that_cannot_be_read_can_be_later(manager: Make) -> None:
     assert deliver == [("UNREADABLE", "one"), ("ADDED", "two")]
     made.do(made.world.advance(5))
     assert deliver[2:] == [("ADDED", "one")]
+
+
+def test_a_change_that_cannot_be_read_can_be_when_its_watch_ends(manager: Make) -> None:
+    made = manager()
+    created = WatchEvent(EventType.ADDED, made.create("one"), "5")
+    fault: Any = faults.undecodable_events("pods", 1, seconds=5).activate(made.injector)
+
+    async def events() -> AsyncIterator[WatchEvent[Any]]:
+        yield created
+
+    async def delivered() -> list[WatchEvent[Any]]:
+        return [event async for event in fault.changes(events())]
+
+    assert [type(event.obj) for event in made.do(delivered())] == [UndecodableObject, type(created.obj)]
 
 
 # -- clocks -----------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from steersman.intent.actions import Action, Address, Batch, Delete, Done, Faile
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.metrics import Measure, Metric
 from steersman.intent.settings import DEFAULTS
+from steersman.intent.undecodable import is_decodable
 from steersman.intent.verdict import Rest, Verdict
 
 THRESHOLD = Flag(
@@ -88,7 +89,7 @@ def observe(
     caches: Caches, key: Key, config: Config = Config()
 ) -> TerminatingPod | OrphanedPods | TerminatedPods | None:
     if key == TERMINATED:
-        terminated = tuple(caches[PODS].by("terminated", True))
+        terminated = tuple(filter(is_decodable, caches[PODS].by("terminated", True)))
         excess = len(terminated) - config.threshold
         if not 0 < config.threshold < len(terminated):
             return None
@@ -97,7 +98,7 @@ def observe(
         name = key.name.removeprefix(NODE_PREFIX)
         if caches[NODES].get(Key("", name)) is not None:
             return None
-        return OrphanedPods(name, tuple(caches[PODS].by("node", name)))
+        return OrphanedPods(name, tuple(filter(is_decodable, caches[PODS].by("node", name))))
     pod = caches[PODS].get(key)
     if pod is None:
         return None

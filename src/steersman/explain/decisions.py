@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from steersman.api.errors import ApiError, Forbidden, NotFound
 from steersman.api.kinds import Object
@@ -33,11 +33,15 @@ from steersman.intent.actions import (
     Write,
 )
 from steersman.intent.controller import Controller
+from steersman.intent.undecodable import stand_in
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 from steersman.runtime.action_table import describe, interpretation_of
 from steersman.runtime.action_table.interpretation import address_of
 from steersman.runtime.decision_driver import StaticCaches, WillingServer
 from steersman.runtime.trace import span
+from steersman.runtime.undecodable_caches import UndecodableCaches
+
+Listed: TypeAlias = list[Object | UndecodableObject]
 
 ASKED = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "PodDisruptionBudget")
 """Kinds whose controllers decide from what is in the namespace and the nodes alone."""
@@ -54,7 +58,7 @@ async def ask_controllers(
 ) -> tuple[Decision, ...]:
     """The decisions about some objects, as far as their controllers can be asked."""
     by_name = {controller.name: controller for controller in controllers}
-    lists: dict[tuple[str, str], list[Object] | None] = {}
+    lists: dict[tuple[str, str], Listed | None] = {}
     found: list[Decision] = []
     for subject in subjects:
         controller = by_name.get(controller_of_kind(subject.kind))
@@ -67,7 +71,7 @@ async def ask_controllers(
 
 
 async def _caches(
-    api: Api, controller: Controller[Any], namespace: str, lists: dict[tuple[str, str], list[Object] | None]
+    api: Api, controller: Controller[Any], namespace: str, lists: dict[tuple[str, str], Listed | None]
 ) -> StaticCaches | None:
     """The caches of a controller, of one namespace; None if a kind may not be listed."""
     caches = StaticCaches(controller)
@@ -80,18 +84,21 @@ async def _caches(
         if objects is None:
             return None
         for obj in objects:
-            caches[kind].put(obj)
+            if isinstance(obj, UndecodableObject):
+                caches.put_undecodable(kind, obj.metadata, obj.error)
+            else:
+                caches[kind].put(obj)
     return caches
 
 
-async def _list(api: Api, kind: Kind[Any], namespace: str) -> list[Object] | None:
+async def _list(api: Api, kind: Kind[Any], namespace: str) -> Listed | None:
     try:
         page = await list_all(api, kind, namespace, field_selector=kind.fields)
     except NotFound:
         return []
     except ApiError:
         return None
-    return [item for item in page.items if not isinstance(item, UndecodableObject)]
+    return page.items
 
 
 async def _ask(
@@ -99,7 +106,7 @@ async def _ask(
 ) -> Decision:
     would: list[str] = []
     try:
-        seen = controller.see(caches, Key(subject.namespace, subject.name))
+        seen = controller.see(UndecodableCaches(caches), Key(subject.namespace, subject.name))
         if seen is None:
             verdict = "does not see it"
         else:
@@ -187,7 +194,10 @@ async def _list_action(api: Api, action: List[Any]) -> list[Any]:
         label_selector=action.label_selector,
         field_selector=action.field_selector,
     )
-    return [item for item in page.items if not isinstance(item, UndecodableObject)]
+    return [
+        stand_in(action.kind, item.metadata, item.error) if isinstance(item, UndecodableObject) else item
+        for item in page.items
+    ]
 
 
 _READERS: Mapping[type[Action[Any]], Callable[..., Any]] = {Read: _read, List: _list_action}

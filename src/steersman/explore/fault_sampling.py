@@ -12,7 +12,7 @@ from typing import TypeAlias
 from steersman.explore.run import Outcome
 from steersman.sim.faults import crashes, leaders, lossy_watches, objects, requests, watches
 from steersman.sim.faults.clocks import ClockJump, ClockRate
-from steersman.sim.faults.fault import Fault
+from steersman.sim.faults.fault import Fault, is_kind
 
 Faults: TypeAlias = tuple[Fault, ...]
 Sampler: TypeAlias = Callable[["FaultSampler"], Faults]
@@ -67,8 +67,11 @@ class FaultSampler:
         self.random = random.Random(f"{seed}/faults")
         self._reference = reference
         self._kinds = sorted(
-            kind for kind, count in reference.changes.items() if count and kind not in ("leases", "events")
+            kind
+            for kind, count in reference.changes.items()
+            if count and kind not in ("leases", "events") and is_kind(kind)
         )
+        self._calls = sorted(call for call in reference.calls if is_kind(call.partition(" ")[2]))
 
     def write(self) -> int:
         """The number of a write of the manager."""
@@ -84,7 +87,7 @@ class FaultSampler:
 
     def call(self) -> tuple[str, str, int]:
         """A verb, a kind, and the number of a request of these."""
-        call = self.random.choice(sorted(self._reference.calls))
+        call = self.random.choice(self._calls)
         verb, _, kind = call.partition(" ")
         return verb, kind, self.random.randint(1, self._reference.calls[call])
 

@@ -142,6 +142,9 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     observe: Callable[[Caches, Key], S | None] | None = None
     """Reads all caches in one synchronous step; None: the key's object is gone, nothing to decide.
     By default, the object of the first watch."""
+    lend_after: float = 0.0
+    """Seconds after which a round that still waits for an answer lends its place to other workers, so that a request that
+    hangs holds up its own key only; 0: never. While requests are answered in time, `workers` is all there are."""
     service_account: str = ""
     """Upstream's name of the ServiceAccount it acts as. Defaults to the name."""
     event_component: str = ""

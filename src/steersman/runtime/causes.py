@@ -16,6 +16,8 @@ RETRY = "retry after a failure"
 """The last round of the key failed."""
 CACHE_TIMEOUT = "timed out waiting for the cache"
 """The cache did not show the key's own writes in time."""
+DECODABLE = "an object can be decoded again"
+"""The last round of the key failed because an object could not be decoded."""
 
 MAX_CAUSES = 8
 """How many causes are kept for one round; the rest is an ellipsis."""
@@ -85,6 +87,6 @@ def type_of(cause: Cause) -> str:
             return "cache"
         case "start" | "resync":
             return cause
-        case "retry after a failure":
+        case "retry after a failure" | "an object can be decoded again":
             return "retry"
     return "other"

@@ -21,8 +21,9 @@ from steersman.api.scheme import Key, Kind
 from steersman.api.verbosity import V, structured
 from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Cache, Caches, Change, Controller, Watch
+from steersman.intent.undecodable import Undecodable
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
-from steersman.runtime.causes import CACHE_TIMEOUT, RESYNC, RETRY, START, CaughtUp, Event, Timer
+from steersman.runtime.causes import CACHE_TIMEOUT, DECODABLE, RESYNC, RETRY, START, CaughtUp, Event, Timer
 from steersman.runtime.dynamic_informers import DynamicInformers
 from steersman.runtime.heartbeat import Heartbeat, call_unless_renewed
 from steersman.runtime.informer import Informers
@@ -30,6 +31,7 @@ from steersman.runtime.ledger import Ledger
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.shell import Deposed, Shell
 from steersman.runtime.trace import Failure, Round, Step, Trace
+from steersman.runtime.undecodable_caches import UndecodableCaches
 from steersman.runtime.worker_pool import WorkerPool
 from steersman.runtime.workqueue import Taken, WorkQueue
 
@@ -93,9 +95,12 @@ class ControllerRunner(Generic[S]):
         """Its timer runs in the context of the controller, not of the round that parks a key."""
         self._pool: WorkerPool | None = None
         queue.interval = 0.0
-        self._unreadable: Mapping[Key, str] = {}
-        if controller.watches:
-            self._unreadable = informers.informer(controller.watches[0].kind).store.unreadable
+        self._undecodable: tuple[Mapping[Key, str], ...] = tuple(
+            informers.informer(watch.kind).store.unreadable for watch in controller.watches
+        )
+        """By watch: why objects could not be decoded."""
+        self._blocked: dict[Key, None] = {}
+        """The keys whose rounds were shown an object that cannot be decoded, and may end otherwise once it can be."""
         self.caches: Caches = informers
         """The caches that the controller's `observe` reads."""
         memory = controller.memory() if controller.memory is not None else None
@@ -146,7 +151,14 @@ class ControllerRunner(Generic[S]):
             for key in self._ledger.caught_up(resource, revision):
                 self.queue.add(key, CaughtUp(resource))
 
+        def decodable() -> None:
+            blocked, self._blocked = self._blocked, {}
+            for key in blocked:
+                self.queue.forget(key)
+                self.queue.add(key, DECODABLE)
+
         informer.subscribe(changed)
+        informer.on_decodable(decodable)
         informer.on_progress(progressed)
 
     async def run(self, workers: int) -> None:
@@ -209,7 +221,11 @@ class ControllerRunner(Generic[S]):
             taken = await self.queue.get()
             started = self._clock.monotonic()
             try:
-                await self.round(taken)
+                if self.controller.lend_after and self._pool is not None:
+                    with self._pool.lend_after(self.controller.lend_after, self.queue.__len__):
+                        await self.round(taken)
+                else:
+                    await self.round(taken)
             finally:
                 took = self._clock.monotonic() - started
                 self.queue.done(taken.key, took if self.controller.rest_after_round else 0.0)
@@ -293,15 +309,25 @@ class ControllerRunner(Generic[S]):
             self.queue.add_after(key, after, Timer(because))
 
     async def _decide(self, key: Key, steps: list[Step] | None) -> Verdict:
-        broken = self._unreadable.get(key)
-        if broken is not None:
-            raise InvalidSpec(f"cannot be decoded: {broken}")
-        seen = self.controller.see(self.caches, key)
+        seen = self._see_undecodable(key) if any(self._undecodable) else self.controller.see(self.caches, key)
         if seen is None:
             self._ledger.forget(key)
             return Rest("gone")
         decision = self.controller.decide(seen, self._clock.now())
         return await self._shell.drive(key, decision, steps)
+
+    def _see_undecodable(self, key: Key) -> S | None:
+        """Run `Controller.see` while objects in the caches cannot be decoded. Raises `Undecodable`."""
+        broken = self._undecodable[0].get(key)
+        if broken is not None:
+            self._blocked[key] = None
+            raise Undecodable(f"cannot be decoded: {broken}")
+        caches = UndecodableCaches(self.caches)
+        try:
+            return self.controller.see(caches, key)
+        finally:
+            if caches.shown:
+                self._blocked[key] = None
 
     def _failed(self, key: Key, error: Exception) -> Failure:
         """Log an error with the level it deserves, and retry the key later."""
@@ -317,6 +343,8 @@ class ControllerRunner(Generic[S]):
             self.crashes += 1
             message = structured("Reconciliation failed", **values)
             log.error("%s %s: reconciliation failed", name, key, exc_info=error, extra=message)
+        if isinstance(error, Undecodable):
+            self._blocked[key] = None
         # differs: some of upstream's controllers drop a key after 10 or 15 retries, until its next event.
         delay = self.queue.retry(key, RETRY)
         why = str(error) if isinstance(error, ApiError | InvalidSpec) else f"{type(error).__name__}: {error}"

@@ -148,6 +148,13 @@ class StaticCaches:
         for obj in objects:
             self._stores[kind_of(obj).resource].put(obj)
 
+    def put_undecodable(self, kind: Kind[Any], metadata: ObjectMeta, error: str) -> None:
+        """Add or replace an object that cannot be decoded. Only `UndecodableCaches` show it as such."""
+        obj = kind.type(metadata=metadata)
+        store = self._stores[kind.resource]
+        store.put(obj)
+        store.unreadable[obj.key] = error
+
     def remove(self, obj: Object) -> None:
         """Remove an object."""
         self._stores[kind_of(obj).resource].remove(obj.key)

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
+from msgspec.structs import replace
+
 from steersman.api.clock import Clock
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
@@ -61,6 +63,10 @@ class Informer(Generic[O]):
         self._reflector = Reflector(api, kind, self, clock, streams=streams)
         self._handlers: tuple[Callable[[Change[O]], None], ...] = ()
         self._watchers: tuple[Callable[[int], None], ...] = ()
+        self._repair_handlers: tuple[Callable[[], None], ...] = ()
+        self._last_decoded: dict[Key, O] = {}
+        """The last decoded state of objects that cannot be decoded now, so that handlers are called with it once they can be, or
+        are gone."""
         self.synced = False
         """Whether the store has been filled, and its handlers told."""
         self._full: asyncio.Event | None = None
@@ -86,6 +92,10 @@ class Informer(Generic[O]):
     def on_progress(self, handler: Callable[[int], None]) -> None:
         """Call this with the store's revision whenever that moves, after the handlers of what moved it."""
         self._watchers = (*self._watchers, handler)
+
+    def on_decodable(self, handler: Callable[[], None]) -> None:
+        """Call this when an object that could not be decoded can be, or is gone."""
+        self._repair_handlers = (*self._repair_handlers, handler)
 
     async def wait_synced(self) -> None:
         if not self.synced:
@@ -139,6 +149,10 @@ class Informer(Generic[O]):
             except Exception:
                 self._failed()
 
+    def _repaired(self) -> None:
+        for handler in self._repair_handlers:
+            handler()
+
     def _failed(self) -> None:
         """Count and log the failure of a handler, which does not keep the others from being called."""
         self.handler_failures += 1
@@ -160,12 +174,17 @@ class Informer(Generic[O]):
         revision = revision_of(resource_version)
         if revision is not None and revision < store.revision:
             log.warning("%s: the server went back from %d to %d", self.kind, store.revision, revision)
+        before = dict(store.unreadable)
         changes = store.replace(objects, unreadable)
+        if before or unreadable:
+            changes = [self._with_decoded(change, change.obj.key in before) for change in changes]
         store.reach(resource_version, forced=True)
         for change in changes:
             if change.new is not None and change.new.key in unreadable:
                 self._complain(change.new.key, unreadable[change.new.key])
         self._tell(changes)
+        if any(key not in unreadable for key in before):
+            self._repaired()
         self.synced = True
         if self._full is not None:
             self._full.set()
@@ -183,17 +202,22 @@ class Informer(Generic[O]):
             if moved:
                 self._progressed()
             return
+        was_undecodable = key in store.unreadable
         if error:
             store.unreadable[key] = error
             self._complain(key, error)
-        elif store.unreadable:
-            store.unreadable.pop(key, None)
+        elif was_undecodable:
+            del store.unreadable[key]
         store.swap(key, old, obj)
         if old is None or old.metadata.uid == obj.metadata.uid:
-            self._tell((Change(old, obj),))
+            change = Change(old, obj)
+            self._tell((self._with_decoded(change, was_undecodable) if error or was_undecodable else change,))
         else:
             # Another object of the same name: the deletion of the first one was missed.
-            self._tell((Change(old, None), Change(None, obj)))
+            deleted = self._with_decoded(Change(old, None), was_undecodable)
+            self._tell((deleted, Change(None, obj)))
+        if was_undecodable and not error:
+            self._repaired()
         if moved:
             self._progressed()
         if self._metrics is not None:
@@ -202,10 +226,17 @@ class Informer(Generic[O]):
     def removed(self, obj: O, error: str, resource_version: str) -> None:
         """Remove an object. Handlers are not called for an object they were never called with."""
         start = self._clock.monotonic() if self._metrics is not None else 0.0
+        was_undecodable = obj.key in self.store.unreadable
         old = self.store.remove(obj.key)
         moved = self.store.reach(resource_version)
         if old is not None:
-            self._tell((Change(old if error else obj, None),))
+            change: Change[O] = Change(old if error else obj, None)
+            if was_undecodable:
+                last = self._with_decoded(Change(old, None), was_undecodable)
+                change = last if error else change
+            self._tell((change,))
+        if was_undecodable:
+            self._repaired()
         if moved:
             self._progressed()
         if self._metrics is not None:
@@ -215,6 +246,22 @@ class Informer(Generic[O]):
         """Nothing else happened up to here."""
         if self.store.reach(resource_version):
             self._progressed()
+
+    def _with_decoded(self, change: Change[O], was_undecodable: bool) -> Change[O]:
+        """A change whose old state has all that could be decoded last. Handlers would find nothing in its metadata."""
+        old, key = change.old, change.obj.key
+        if old is None:
+            return change
+        if was_undecodable:
+            last = self._last_decoded.get(key)
+            if last is not None and last.metadata.uid == old.metadata.uid:
+                old = replace(last, metadata=old.metadata)
+        if change.new is not None and key in self.store.unreadable:
+            if not was_undecodable:
+                self._last_decoded[key] = old
+        else:
+            self._last_decoded.pop(key, None)
+        return change if old is change.old else Change(old, change.new)
 
     def _news(self, key: Key, old: O, new: O, error: str) -> bool:
         """Whether this is another version than the one we have, and not an older one."""

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any
 
+LENT = 2
+"""Workers that take the place of one that waits for a slow answer."""
+
 
 class WorkerPool:
     """Up to ``limit`` worker tasks in a task group. A started worker stays, unless it was started on a loan."""
@@ -27,12 +30,36 @@ class WorkerPool:
     @contextmanager
     def lend(self, backlog: int) -> Iterator[None]:
         """Allow one more worker while the caller waits for a slow answer; ``backlog`` keys wait for one."""
-        self._limit += 1
-        self.call(min(backlog, 1))
+        self._grow(1, backlog)
         try:
             yield
         finally:
             self._limit -= 1
+
+    @contextmanager
+    def lend_after(self, seconds: float, backlog: Callable[[], int]) -> Iterator[None]:
+        """Allow `LENT` more workers once the caller has worked for some seconds, until it is done.
+
+        Where those run into slow answers, too, they lend in turn: the number of workers doubles with each period, so that
+        any number of answers that are due do not hold up other keys for long.
+        """
+        lent = 0
+
+        def lend() -> None:
+            nonlocal lent
+            lent = LENT
+            self._grow(lent, backlog())
+
+        timer = asyncio.get_running_loop().call_later(seconds, lend, context=self._context)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._limit -= lent
+
+    def _grow(self, places: int, backlog: int) -> None:
+        self._limit += places
+        self.call(min(backlog, places))
 
     def retire(self) -> bool:
         """Whether the calling worker must end, because a loan is over and there is one worker too many."""

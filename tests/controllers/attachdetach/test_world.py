@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from steersman.controllers.attachdetach import controller
+from steersman.sim import faults
 from steersman.testing.cluster import Cluster
 from tests.harness.volume_binder import BINDER
 
@@ -63,6 +64,10 @@ def in_use(cluster: Cluster, on: str) -> int:
 
 def running(cluster: Cluster, name: str) -> None:
     cluster.wait_until(lambda: cluster.get("pod", name).status.phase == "Running", 600)
+
+
+def running_pods(cluster: Cluster) -> list[str]:
+    return [each.metadata.name for each in cluster.list("pods") if each.status.phase == "Running"]
 
 
 def test_a_pod_runs_once_its_volume_is_attached() -> None:
@@ -161,3 +166,58 @@ def test_a_manager_that_restarts_goes_on_with_the_move_of_a_volume() -> None:
         running(cluster, "second")
         cluster.settle()
         assert attached_to(cluster) == [("node-2", True)]
+
+
+@pytest.mark.parametrize(
+    ("hanging", "others"),
+    [
+        (faults.slow_response(10, "create", "volumeattachments", times=1), 5),
+        (faults.slow_response(10, "patch", "nodes", times=1), 3),
+    ],
+    ids=["a VolumeAttachment", "the status of a node, with all of its volumes"],
+)
+def test_a_request_that_hangs_does_not_hold_up_other_volumes(hanging: faults.Fault, others: int) -> None:
+    with Cluster(nodes=2, controllers=CREW, csi=True, faults=[hanging]) as cluster:
+        names = [f"v{number}" for number in range(6)]
+        cluster.apply(
+            [
+                each
+                for number, name in enumerate(names)
+                for each in (claim(name), pod(name, f"node-{number % 2 + 1}", name))
+            ]
+        )
+        cluster.wait_until(lambda: len(running_pods(cluster)) == others, 9)
+        for name in names:
+            running(cluster, name)
+        assert (reported(cluster, "node-1"), reported(cluster, "node-2")) == (3, 3)
+
+
+def test_many_requests_that_hang_do_not_hold_up_a_detach() -> None:
+    hanging = faults.slow_response(10, "create", "volumeattachments", nth=2, times=20)
+    with Cluster(nodes=2, controllers=CREW, csi=True, faults=[hanging]) as cluster:
+        cluster.apply([claim("first"), pod("first", "node-1", "first")])
+        running(cluster, "first")
+        names = [f"v{number}" for number in range(20)]
+        cluster.apply([each for name in names for each in (claim(name), pod(name, "node-2", name))])
+        cluster.wait_until(lambda: len(attached_to(cluster)) > 1)
+        cluster.delete("pod", "first")
+        cluster.wait_until(lambda: reported(cluster, "node-1") == 0, 8)
+        for name in names:
+            running(cluster, name)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_same_seed_gives_the_same_trace_while_requests_hang(seed: int) -> None:
+    hanging = faults.slow_response(10, "write", "", nth=5, times=8)
+
+    def played() -> list[str]:
+        with Cluster(
+            seed, nodes=2, controllers=CREW, csi=True, faults=[hanging], journal=True, shuffle=True
+        ) as cluster:
+            names = [f"v{number}" for number in range(6)]
+            cluster.apply([each for name in names for each in (claim(name), pod(name, "node-1", name))])
+            for name in names:
+                running(cluster, name)
+            return list(cluster.world.journal)
+
+    assert played() == played()

@@ -13,8 +13,6 @@ from steersman.api.errors import AlreadyExists, Cause, Conflict, Forbidden, NotF
 from steersman.api.kinds import (
     LabelSelector,
     NewPod,
-    PodSpec,
-    PodStatus,
 )
 from steersman.api.kinds.daemonsets import (
     DaemonSet,
@@ -171,18 +169,6 @@ def test_limits_nobody_understands_fail_the_round_after_the_status_is_written() 
     with pytest.raises(InvalidSpec):
         walk(decide(seen(*there), NOW), recorded=until)
     assert [type(action) for action in until] == [UpdateStatus]
-
-
-def test_pods_that_could_not_be_read_are_taken_to_be_where_one_seems_to_be_missing() -> None:
-    """They are known by their metadata alone, and another pod would be one too many."""
-    unread = replace(pod("n2"), spec=PodSpec(), status=PodStatus())
-    there = daemonset(), revision(1), *map(node, ("n1", "n2", "n3")), pod("n1", hash_="then"), unread
-    actions, _ = walk(decide(seen(*there), NOW))
-    assert len(of(actions, Create)) == 1
-    assert not of(actions, Delete)
-    there = daemonset(), revision(1), *map(node, ("n1", "n2")), pod("n1", hash_="then"), unread
-    actions, _ = walk(decide(seen(*there), NOW))
-    assert [type(action) for action in actions] == [UpdateStatus], "nor is anything rolled meanwhile"
 
 
 # -- adoption -------------------------------------------------------------------------------------

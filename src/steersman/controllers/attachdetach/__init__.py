@@ -62,6 +62,8 @@ DISABLE_FORCE_DETACH = Flag(
     "Never detach a mounted volume from a node that is not ready, unless the node has the taint out-of-service.",
 )
 SHORTEST_SYNC_PERIOD = 1.0
+LEND_AFTER = 0.5
+"""Seconds that the attach or detach of one volume may hold up those of others. Upstream runs each in a goroutine of its own."""
 
 
 def configure(settings: Settings) -> Controller[World]:
@@ -93,8 +95,10 @@ def configure(settings: Settings) -> Controller[World]:
             ),
             Watch(CSIDRIVERS, to=driver_changed),
         ),
-        # One round at a time, so that no two write the status of one node at once.
+        # One round at a time, so that each finds the status of its node as the last one wrote it, unless a request hangs:
+        # then the round of its volume waits, and the others go on.
         workers=1,
+        lend_after=LEND_AFTER,
         flags=(SYNC_PERIOD, DISABLE_SYNC, DISABLE_FORCE_DETACH),
         configure=configure,
         observe=observe,

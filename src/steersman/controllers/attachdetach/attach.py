@@ -42,7 +42,7 @@ async def attach(seen: World, node: NodeState, memory: VolumeMemory, config: Con
             await _finish_attach(seen, node, memory, tell=False)
         return Progress(f"attached to {name}")
     if node.reported:
-        await unreport(node, memory)
+        await unreport(seen, node, memory)
     under_way = memory.operations.get(name)
     attaching = under_way is not None and under_way.name == ATTACH and node.attachment is not None
     if volume.exclusive and not attaching:
@@ -139,7 +139,7 @@ async def _await_attached(seen: World, node: NodeState, memory: VolumeMemory) ->
     if attachment is None or (attachment.status.attached and not node.deleting):
         await _finish_attach(seen, node, memory, tell=True)
         if node.node is not None:
-            await report(node.node, node.volume.name, attached=True)
+            await report(seen.memory, node.node, node.volume.name, attached=True)
         return Progress(f"attached to {node.name}")
     if node.deleting:
         return await _attach_failed(seen, node, memory, operation, "volume attachment is being deleted")

@@ -74,7 +74,7 @@ async def detach(seen: World, node: NodeState, memory: VolumeMemory, config: Con
     forced = OUT_OF_SERVICE if node.out_of_service and not timed_out else TIMEOUT if timed_out else ""
     # differs: upstream first lets an attach of the volume to another node end, which may wait for this detach.
     # The kubelet must not mount the volume any more from here on.
-    live = await unreport(node, memory)
+    live = await unreport(seen, node, memory)
     if not forced and live is not None and volume.name in live.status.volumesInUse:
         # The kubelet was about to mount it, and the cache does not show that yet.
         begun = Operation(DETACH, seen.monotonic)
@@ -109,14 +109,16 @@ def _is_answered(node: NodeState) -> bool:
     return attachment is None or attachment.status.attached or attachment.status.attachError is not None
 
 
-async def unreport(node: NodeState, memory: VolumeMemory) -> Node | None:
+async def unreport(seen: World, node: NodeState, memory: VolumeMemory) -> Node | None:
     """Remove a volume from the node's ``volumesAttached``; returns the live node, None if it is gone.
 
     Attaching it again, even with the same VolumeAttachment, is told in events again.
     """
     memory.attached.pop(node.name, None)
     current = node.node if node.reported else await read_node(node.name)
-    return await report(current, node.volume.name, attached=False) if current is not None else None
+    if current is None:
+        return None
+    return await report(seen.memory, current, node.volume.name, attached=False)
 
 
 async def _delete_attachment(node: NodeState) -> None:

@@ -108,6 +108,8 @@ class Memory:
         """By the unique name of the volume."""
         self.attachments: dict[str, str] = {}
         """The unique names of volumes by the names of their VolumeAttachments, which only have a hash of it."""
+        self.status_writes: dict[str, dict[str, bool]] = {}
+        """The nodes whose status a round is writing: whether each volume is to be in ``volumesAttached``."""
         self._volumes_of_pod: dict[str, dict[str, None]] = {}
         """The volumes that each pod was seen to use, by the uid of the pod."""
         self._counts: dict[str, Counter[tuple[str, str, str]]] = {}

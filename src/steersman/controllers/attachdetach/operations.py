@@ -8,6 +8,8 @@ OPERATION_TIMEOUT = 120.0
 """Seconds that a CSI driver may take to answer a VolumeAttachment."""
 UNMOUNT_TIMEOUT = 360.0
 """Seconds that a node which is not ready may take to unmount a volume."""
+STATUS_WRITE_DELAY = 1.0
+"""Seconds after which a change that was handed over to another write of the node's status is looked for."""
 ATTACH = "volume_attach"
 DETACH = "volume_detach"
 """Upstream's names of the operations, as they are in metrics."""

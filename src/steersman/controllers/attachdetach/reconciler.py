@@ -28,7 +28,8 @@ from steersman.controllers.attachdetach.attach import attach, attach_order
 from steersman.controllers.attachdetach.detach import detach
 from steersman.controllers.attachdetach.memory import LastNodeState, VolumeMemory, VolumeUser
 from steersman.controllers.attachdetach.metrics import count
-from steersman.controllers.attachdetach.operations import Config, Progress
+from steersman.controllers.attachdetach.node_status import StatusWriteUnderWay
+from steersman.controllers.attachdetach.operations import STATUS_WRITE_DELAY, Config, Progress
 from steersman.controllers.attachdetach.world import World
 from steersman.intent.verdict import Rest, Verdict, Wake
 
@@ -43,6 +44,8 @@ async def decide(seen: World, now: datetime, config: Config = Config()) -> Verdi
         try:
             step = attach if node.desired else detach
             progress.append(await step(seen, node, memory, config))
+        except StatusWriteUnderWay as wait:
+            progress.append(Progress(str(wait), STATUS_WRITE_DELAY))
         except ApiError as error:
             failures.append(error)
     await count(seen)

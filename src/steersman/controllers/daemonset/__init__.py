@@ -31,7 +31,6 @@ from steersman.controllers.daemonset.nodes import (
     NodePods,
     group_by_node,
     requirements_of,
-    undecodable_pods,
 )
 from steersman.controllers.daemonset.rolling import rolling_update
 from steersman.controllers.daemonset.sync import manage, sync_nodes
@@ -132,11 +131,10 @@ async def _claim(seen: Seen, selector: Selector) -> History | Wake:
 async def _sync(seen: Seen, history: History, now: datetime) -> Verdict:
     daemonset = seen.daemonset
     nodes = group_by_node(seen.fits, history.pods)
-    undecodable = undecodable_pods(history.pods)
-    managed = manage(daemonset, nodes, history.hash, seen.failures, now, undecodable)
+    managed = manage(daemonset, nodes, history.hash, seen.failures, now)
     changes = managed.changes
     failure: ApiError | InvalidSpec | None = None
-    if not changes and not undecodable and daemonset.spec.updateStrategy.type == "RollingUpdate":
+    if not changes and daemonset.spec.updateStrategy.type == "RollingUpdate":
         try:
             changes = rolling_update(daemonset, nodes, history.hash, now)
         except InvalidSpec as invalid:

@@ -140,11 +140,6 @@ def group_by_node(fits: Mapping[str, NodeFit], pods: Iterable[Pod]) -> list[Node
     return nodes
 
 
-def undecodable_pods(pods: Iterable[Pod]) -> int:
-    """The number of pods of which only the metadata could be decoded: each runs on an unknown node."""
-    return sum(not pod.spec.containers and not target_node(pod) for pod in pods)
-
-
 def precedence(pod: Pod) -> tuple[bool, datetime, str]:
     """The sort key for a node's pods, the one to keep first."""
     meta = pod.metadata

@@ -107,12 +107,8 @@ def manage(
     hash_: str,
     failures: Failures,
     now: datetime,
-    undecodable: int = 0,
 ) -> Managed:
-    """The pods to create and delete so that each node has what it should, whichever template a pod is of.
-
-    That many nodes as there are ``undecodable`` pods only seem to lack a pod.
-    """
+    """The pods to create and delete so that each node has what it should, whichever template a pod is of."""
     surge = allows_surge(daemonset)
     create: list[str] = []
     finished: list[Pod] = []
@@ -145,7 +141,7 @@ def manage(
             create.append(node.node)
         if len(running) > 1:
             delete += _surplus(daemonset, running, hash_, now) if surge else running[1:]
-    changes = PodChanges(tuple(create[undecodable:]), tuple(finished), tuple(delete))
+    changes = PodChanges(tuple(create), tuple(finished), tuple(delete))
     return Managed(changes, min(waits, default=None))
 
 

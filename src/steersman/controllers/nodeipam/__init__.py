@@ -30,6 +30,7 @@ MASK_SIZE_IPV6 = Flag("node-cidr-mask-size-ipv6", 0, "The mask size of IPv6 node
 DEFAULT_SIZES = {4: 24, 6: 64}
 """The default mask size of a node CIDR by IP family, in bits."""
 WORKERS = 30
+BY_CIDR = "by_cidr"
 ATTEMPTS = 3
 
 
@@ -66,9 +67,20 @@ def read_config(settings: Settings) -> Config:
     return Config(tuple((cluster, mask_size(settings, cluster)) for cluster in clusters), services)
 
 
+def by_cidr(node: Node) -> Iterable[str]:
+    """Indexes a node by its CIDRs."""
+    return node.spec.podCIDRs
+
+
 def observe(caches: Caches, key: Key) -> Observation | None:
-    node = caches[NODES].get(key)
-    return Observation(node, memory_of(caches, RangeAllocator)) if node is not None else None
+    node, allocator = caches[NODES].get(key), memory_of(caches, RangeAllocator)
+    if node is None:
+        return None
+    if not node.spec.podCIDRs:
+        # No node is filed under None. One that cannot be decoded might have any CIDR, unless it was known before.
+        for other in caches[NODES].by(BY_CIDR, None):
+            allocator.account_for_known(other)
+    return Observation(node, allocator)
 
 
 async def decide(seen: Observation, now: datetime) -> Verdict:
@@ -145,7 +157,10 @@ def configure(settings: Settings) -> Controller[Observation]:
         aliases=("nodeipam",),
         service_account="node-controller",
         event_component="cidrAllocator",
-        watches=(Watch(NODES, to=_changed), Watch(NODES, to=_no_keys, measures=_measures)),
+        watches=(
+            Watch(NODES, to=_changed, indexes={BY_CIDR: by_cidr}),
+            Watch(NODES, to=_no_keys, measures=_measures),
+        ),
         workers=WORKERS,
         flags=(ALLOCATE_NODE_CIDRS, CLUSTER_CIDR, SERVICE_RANGE, MASK_SIZE, MASK_SIZE_IPV4, MASK_SIZE_IPV6),
         enabled=lambda settings: settings[ALLOCATE_NODE_CIDRS],

@@ -122,6 +122,12 @@ class RangeAllocator:
         self.waiting.pop(node.key, None)
         return problem
 
+    def account_for_known(self, node: Node) -> None:
+        """Marks the CIDRs of a node as used, unless they are: a node that cannot be decoded keeps what it had."""
+        known = self._holdings.get(node.metadata.name)
+        if known is None or known.uid != node.metadata.uid:
+            self.account(node)
+
     def reserve(self, node: Node) -> tuple[str, ...]:
         """The CIDRs for a node that has none: one of each set. Raises `Exhausted`."""
         name, uid = node.metadata.name, node.metadata.uid

@@ -55,6 +55,7 @@ from steersman.intent.actions import Address, Emit, List, Patch, PatchType
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, memory_of
 from steersman.intent.metrics import Elapsed, Measure
 from steersman.intent.settings import DEFAULTS
+from steersman.intent.undecodable import is_decodable
 from steersman.intent.verdict import Rest, Verdict, Wake, heartbeat_of
 
 MONITOR_GRACE = Flag(
@@ -137,7 +138,8 @@ def observe(caches: Caches, key: Key, config: Config = Config()) -> Seen | None:
     memory, monotonic = memory_of(caches, Memory), caches.monotonic()
     memory.start(monotonic)
     if key == ZONES:
-        return ZonesSeen(tuple(caches[NODES].list()), memory, monotonic, config.rates)
+        nodes = tuple(filter(is_decodable, caches[NODES].list()))
+        return ZonesSeen(nodes, memory, monotonic, config.rates)
     if key.namespace:
         pod = caches[PODS].get(key)
         if pod is None or pod.spec.nodeName not in memory.healths:

@@ -17,6 +17,7 @@ from steersman.intent.actions import (
     Read,
     ReadDocument,
 )
+from steersman.intent.undecodable import stand_in
 from steersman.runtime.action_table.interpretation import (
     Environment,
     Interpretation,
@@ -66,9 +67,9 @@ class ListInterpretation(Interpretation[List[Any]]):
             page_size=action.limit or PAGE_SIZE,
             at_least=action.limit,
         )
-        # An object that does not decode still exists, with its metadata.
+        # An object that cannot be decoded still exists.
         return [
-            action.kind.type(metadata=item.metadata) if isinstance(item, UndecodableObject) else item
+            stand_in(action.kind, item.metadata, item.error) if isinstance(item, UndecodableObject) else item
             for item in page.items
         ]
 

@@ -208,7 +208,7 @@ def _with_managers(scale: Scale, obj: Any, path: str) -> Scale:
     owners: ManagedFields = {}
     for manager, owned in managed_of(obj.metadata.managedFields).items():
         if field_set.has(owned.fields, path):
-            known_as = manager if manager.applies else manager._replace(version=API_VERSION)
+            known_as = manager if manager.applies else replace(manager, version=API_VERSION)
             owners[known_as] = VersionedSet(replicas, API_VERSION, owned.time)
     return replace(scale, metadata=replace(scale.metadata, managedFields=computed(owners)))
 

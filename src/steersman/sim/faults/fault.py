@@ -172,6 +172,11 @@ def _kind(name: str, value: str) -> str:
     return f"unknown kind {value!r}; {meant} Custom resources are given in full: 'widgets.example.com'"
 
 
+def is_kind(value: str) -> bool:
+    """Whether a fault may name a kind like this. The plural of a custom resource alone is none."""
+    return not _kind("kind", value)
+
+
 @cache
 def _plurals() -> frozenset[str]:
     """Built-in resources as faults name them: by plural, or in full."""

@@ -120,6 +120,9 @@ class _Unreadable(WatchFault):
                     yield owed.pop(0)[1]
                     continue
                 if event is None:
+                    # The next watch begins after these events, and would never deliver them.
+                    for _, pending in owed:
+                        yield pending
                     return
                 if event.obj is None:
                     yield event
