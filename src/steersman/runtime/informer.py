@@ -305,7 +305,7 @@ class Informers:
         self._metrics = metrics
         self._informers: dict[Place, Informer[Any]] = {}
         self._by_kind: dict[Kind[Any], Informer[Any]] = {}
-        """The informers of kinds that were asked for before: there are many askers of few kinds."""
+        """The informers by the kinds they were created for, which most callers ask for."""
         self._tasks: dict[Place, asyncio.Task[None]] = {}
         self._empty: dict[Place, EmptyKind] = {}
         """The kinds without objects, which have no task until they have some."""
@@ -357,7 +357,6 @@ class Informers:
                     f"{kind.resource} is read as {held.version} {held.type.__qualname__} already, "
                     f"and cannot be read as {kind.version} {kind.type.__qualname__} too"
                 )
-            self._by_kind[kind] = known
             return known
         informer = Informer(
             kind,
