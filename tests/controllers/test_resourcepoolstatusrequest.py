@@ -315,10 +315,14 @@ def test_a_request_that_was_deleted_meanwhile_is_no_error() -> None:
     assert look(asked, answers={Delete: NotFound("gone")})[1] == Rest("already deleted")
 
 
-def test_a_request_that_is_being_deleted_is_left_alone() -> None:
-    asked = request()
+def test_a_request_that_is_being_deleted_is_answered_and_not_deleted_again() -> None:
+    asked = request(age=timedelta(days=2))
     asked = replace(asked, metadata=replace(asked.metadata, deletionTimestamp=NOW))
-    assert look(asked, slices("s")) == ([], Rest("being deleted"))
+    actions, verdict = look(asked, slices("s"))
+    assert verdict == Rest("answered")
+    (update,) = [action for action in actions if isinstance(action, UpdateStatus)]
+    assert not [action for action in actions if isinstance(action, Delete)]
+    assert look(replace(asked, status=update.status), slices("s")) == ([], Rest("answered, to be deleted later"))
 
 
 def test_a_reason_has_at_most_256_bytes() -> None:

@@ -167,9 +167,9 @@ def expiry(request: ResourcePoolStatusRequest) -> datetime | None:
 
 
 async def decide(seen: Observation, now: datetime) -> Verdict:
-    request, due = seen.request, expiry(seen.request)
-    if request.metadata.deletionTimestamp is not None:
-        return Rest("being deleted")
+    request = seen.request
+    # A request that is being deleted is answered all the same, as upstream does.
+    due = expiry(request) if request.metadata.deletionTimestamp is None else None
     if due is not None and now >= due:
         try:
             await Delete(request)
