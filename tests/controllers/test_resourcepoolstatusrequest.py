@@ -322,7 +322,10 @@ def test_a_request_that_is_being_deleted_is_answered_and_not_deleted_again() -> 
     assert verdict == Rest("answered")
     (update,) = [action for action in actions if isinstance(action, UpdateStatus)]
     assert not [action for action in actions if isinstance(action, Delete)]
-    assert look(replace(asked, status=update.status), slices("s")) == ([], Rest("answered, to be deleted later"))
+    assert look(replace(asked, status=update.status), slices("s")) == (
+        [],
+        Rest("answered, to be deleted later"),
+    )
 
 
 def test_a_reason_has_at_most_256_bytes() -> None:
