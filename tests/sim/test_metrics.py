@@ -213,3 +213,17 @@ async def test_over_http_it_is_discovered_read_shown_and_guarded_like_any_resour
         'pods.metrics.k8s.io is forbidden: User "nobody" cannot list resource "pods" in API group '
         '"metrics.k8s.io" in the namespace "default"'
     )
+
+
+def test_who_may_view_may_read_metrics_before_any_controller_runs() -> None:
+    server = Server(RealClock())
+    bootstrap_server(server)
+    server.extend(metrics.install)
+    roles = server.table(server.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles"))
+    reader = roles.get(metrics.READER)
+    assert reader is not None
+    for name in ("admin", "edit", "view"):
+        role = roles.get(name)
+        assert role is not None
+        assert reader.rules[0] in role.rules
+        assert len(set(role.rules)) == len(role.rules)

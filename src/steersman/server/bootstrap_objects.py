@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from datetime import datetime
+from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
@@ -23,6 +24,7 @@ from steersman.api.generated.core_v1 import (
 from steersman.api.generated.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
 from steersman.api.generated.meta_v1 import Condition, ObjectMeta
 from steersman.api.generated.networking_v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
+from steersman.api.generated.rbac_v1 import ClusterRole
 from steersman.api.generated.scheduling_v1 import PriorityClass
 from steersman.api.scheme import kind_of
 from steersman.server.admission.ip_address_repair import repair_ip_addresses
@@ -144,6 +146,22 @@ def service_cidr(store: Store) -> str:
     """The ranges of cluster IPs of the cluster, with a comma between them; empty where they are not known."""
     found = store.table("servicecidrs.networking.k8s.io").get("kubernetes")
     return "" if found is None else ",".join(found.spec.cidrs)
+
+
+def create_aggregated_role(server: Server, role: ClusterRole) -> None:
+    """Creates a ClusterRole, unless it exists, and adds its rules to the ClusterRoles that select it.
+
+    differs: upstream leaves the latter to the clusterrole-aggregation controller, which finds nothing left to do here.
+    """
+    from steersman.server.auth.bootstrap_policy import aggregate_roles
+
+    if not _create_missing(server, "rbac.authorization.k8s.io", "clusterroles", "", role):
+        return
+    resource = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
+    roles = tuple(server.table(resource).select(Selection()))
+    for old, new in zip(roles, aggregate_roles(roles), strict=True):
+        if new.rules != old.rules:
+            server.rewrite(resource, "", old.metadata.name, partial(replace, rules=new.rules))
 
 
 def install_roles(server: Server) -> None:

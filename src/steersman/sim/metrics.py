@@ -13,11 +13,11 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRole, PolicyRule
+from steersman.server.bootstrap_objects import create_aggregated_role
 from steersman.server.crd.custom import CustomResource, read
 from steersman.server.discovery.documents import METRICS_RESOURCES
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import Strategy
-from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
 from steersman.server.storage import computed
 from steersman.sim.kubelet.node import STATE, is_ready
@@ -45,9 +45,7 @@ def install(server: Server, measure: Measure = containers) -> None:
         )
         computed.install(server, resource, source)
     load("rbac.authorization.k8s.io", "v1", "ClusterRole")
-    roles = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
-    if server.table(roles).get(READER) is None:
-        create_as_server(server, roles, "", _reader())
+    create_aggregated_role(server, _reader())
 
 
 def _reader() -> ClusterRole:
