@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,8 @@ from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 NAME = "clusterrole-aggregation-controller"
+AGGREGATED = "aggregated"
+"""The index of ClusterRoles that have an aggregationRule."""
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -90,19 +92,17 @@ async def decide(seen: Observation, now: datetime) -> Verdict:
 
 def _enqueue_aggregating(caches: Caches, change: Change[ClusterRole]) -> Iterable[Key]:
     """All ClusterRoles with an aggregationRule: they are few, and any role may be part of them."""
+    return (role.key for role in caches[CLUSTERROLES].by(AGGREGATED, True))
 
-    def keys() -> Iterator[Key]:
-        for role in caches[CLUSTERROLES].list():
-            if role.aggregationRule is not None:
-                yield role.key
 
-    return keys()
+def _is_aggregated(role: ClusterRole) -> Iterable[bool]:
+    return () if role.aggregationRule is None else (True,)
 
 
 controller = Controller(
     name=NAME,
     aliases=("clusterrole-aggregation",),
-    watches=(Watch(CLUSTERROLES, to=_enqueue_aggregating),),
+    watches=(Watch(CLUSTERROLES, to=_enqueue_aggregating, indexes={AGGREGATED: _is_aggregated}),),
     workers=5,
     observe=observe,
     decide=decide,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from msgspec.structs import replace
@@ -60,7 +61,8 @@ class Informer(Generic[O]):
         """How often a handler raised."""
         self._clock = clock
         self._resync = resync
-        self._reflector = Reflector(api, kind, self, clock, streams=streams)
+        self._api = api
+        self._streams = streams
         self._handlers: tuple[Callable[[Change[O]], None], ...] = ()
         self._watchers: tuple[Callable[[int], None], ...] = ()
         self._repair_handlers: tuple[Callable[[], None], ...] = ()
@@ -77,6 +79,11 @@ class Informer(Generic[O]):
             self._metrics = metrics.informer(
                 kind, revision=lambda: store.revision, unreadable=lambda: len(store.unreadable)
             )
+
+    @cached_property
+    def _reflector(self) -> Reflector[O]:
+        """Made when it runs, which the reflector of a kind without objects never does on a server in this process."""
+        return Reflector(self._api, self.kind, self, self._clock, streams=self._streams)
 
     # -- handlers
 

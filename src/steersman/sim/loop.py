@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any, NoReturn, TypeVarTuple, Unpack
+from weakref import WeakSet
 
 from steersman.runtime.heartbeat import Heartbeat
 from steersman.sim.deadlock import Deadlock, Livelock, waiting_tasks
@@ -53,6 +54,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     """An asyncio event loop under virtual time."""
 
     _ready: deque[asyncio.Handle]
+    _closed: bool
+    _debug: bool
     _stopping: bool
 
     def __init__(
@@ -67,6 +70,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._turns = 0
         self._set = 0
         self._nameless = 0
+        self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._timers: list[_Timer] = []
         self._upkeep: list[_Timer] = []
         self._cancelled = 0
@@ -106,12 +110,28 @@ class VirtualLoop(asyncio.BaseEventLoop):
         heapq.heappush(self._upkeep if upkeep else self._timers, (when, self._set, handle))
         return handle
 
+    def call_soon(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Like asyncio's, without its calls of further methods: this is what a world does most often."""
+        if self._debug or self._closed:
+            return super().call_soon(callback, *args, context=context)
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
     def create_task(self, coro: Any, *, name: object = None, **options: Any) -> asyncio.Task[Any]:
         """Like asyncio's, but a task without a name is named after its coroutine and numbered per loop."""
         if name is None:
             self._nameless += 1
             name = f"{getattr(coro, '__name__', 'task')}-{self._nameless}"
-        return super().create_task(coro, name=name, **options)
+        task = super().create_task(coro, name=name, **options)
+        self._tasks.add(task)
+        return task
+
+    def tasks(self) -> set[asyncio.Task[Any]]:
+        """The unfinished tasks of this loop. `asyncio.all_tasks` looks at those of all loops there ever were."""
+        return {task for task in self._tasks if not task.done()}
 
     def due(self) -> float | None:
         """When the next timer expires that is not in the background."""

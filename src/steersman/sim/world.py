@@ -258,7 +258,7 @@ class World:
             return
         self.loop.limit = math.inf
         started = {task: i for i, task in enumerate(self._tasks)}
-        others = sorted(asyncio.all_tasks(self.loop) - started.keys(), key=by_name)
+        others = sorted(self.loop.tasks() - started.keys(), key=by_name)
         tasks = [*started, *others]
         for task in tasks:
             task.cancel()
