@@ -186,9 +186,10 @@ class Informer(Generic[O]):
         if before or unreadable:
             changes = [self._with_decoded(change, change.obj.key in before) for change in changes]
         store.reach(resource_version, forced=True)
-        for change in changes:
-            if change.new is not None and change.new.key in unreadable:
-                self._complain(change.new.key, unreadable[change.new.key])
+        if unreadable:
+            for change in changes:
+                if change.new is not None and change.new.key in unreadable:
+                    self._complain(change.new.key, unreadable[change.new.key])
         self._tell(changes)
         if any(key not in unreadable for key in before):
             self._repaired()
