@@ -45,6 +45,25 @@ async def test_the_first_that_ends_is_named_with_its_reason(work: object, why: s
     await supervisor.stop()
 
 
+async def test_the_first_failure_is_reported_before_the_other_components_stop() -> None:
+    told: list[str] = []
+
+    async def note() -> None:
+        try:
+            await forever()
+        finally:
+            told.append("stopped")
+
+    supervisor = Supervisor(lambda: told.append("failed"))
+    supervisor.start(note(), "the kubelets")
+    supervisor.start(fail(), "the scheduler")
+    supervisor.start(fail(), "the controllers")
+    async with asyncio.timeout(10):
+        await supervisor.failed()
+    await supervisor.stop()
+    assert told == ["failed", "stopped"]
+
+
 async def test_who_waits_for_readiness_is_told_of_a_loss_instead() -> None:
     supervisor = Supervisor()
     supervisor.start(fail(), "the controllers")

@@ -172,23 +172,29 @@ class RunningControlPlane(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def run_control_plane(options: ControlPlaneOptions, clock: Clock) -> AsyncIterator[RunningControlPlane]:
+async def run_control_plane(
+    options: ControlPlaneOptions, clock: Clock, on_failure: Callable[[], None] = lambda: None
+) -> AsyncIterator[RunningControlPlane]:
     """Run a control plane. The caches of its controllers are synced on entry.
+
+    ``on_failure`` is called as soon as a component fails, from any thread, and before others fail because of it.
 
     Raises `UsageError` where it cannot start, and `ComponentFailed` where a component fails during startup.
     """
     async with AsyncExitStack() as stack:
         try:
-            running = await _start(options, clock, stack)
+            running = await _start(options, clock, stack, on_failure)
         except ApiError as error:
             raise UsageError(f"the control plane cannot start: {error.message}") from None
         yield running
 
 
-async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack) -> RunningControlPlane:
-    supervisor = Supervisor()
+async def _start(
+    options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack, on_failure: Callable[[], None]
+) -> RunningControlPlane:
+    supervisor = Supervisor(on_failure)
     loop = asyncio.get_running_loop()
-    server, boot, durable, manager = _server(options, clock, stack, supervisor)
+    server, boot, durable, manager = _server(options, clock, stack, supervisor, on_failure)
     server.registry.enable(gate for gate, on in options.gates.items() if on)
     server.webhook_addresses = WebhookAddresses(options.webhook_addresses)
     loops = controllers(server, options.gates) if options.controllers else ()
@@ -444,7 +450,11 @@ def _bind_kubelets(server: Server, role: str) -> None:
 
 
 def _server(
-    options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack, supervisor: Supervisor
+    options: ControlPlaneOptions,
+    clock: Clock,
+    stack: AsyncExitStack,
+    supervisor: Supervisor,
+    on_failure: Callable[[], None],
 ) -> tuple[Server, Bootstrap, Durable | None, str]:
     """The API server, its keys, a wait until its writes are on disk, and the manager's name in its Lease."""
     if options.snapshot is not None:
@@ -466,6 +476,7 @@ def _server(
     loop = asyncio.get_running_loop()
 
     def failed(error: Exception) -> None:
+        on_failure()
         message = (
             f"cannot write to {options.data_dir} any more, so the control plane stops: {error}; "
             "writes acknowledged before are safe there"

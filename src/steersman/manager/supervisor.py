@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,9 @@ class Supervisor:
     A control plane without one of its components looks healthy but misbehaves, so the first failure stops all of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_failure: Callable[[], None] = lambda: None) -> None:
+        """``on_failure`` is called right after the first failure, before the other components are stopped."""
+        self._on_failure = on_failure
         self._tasks: list[asyncio.Task[None]] = []
         self._failed: asyncio.Future[ComponentFailed] = asyncio.get_running_loop().create_future()
         self._stopping = False
@@ -35,6 +37,7 @@ class Supervisor:
         """Record a failure; the first one counts."""
         if not self._failed.done():
             self._failed.set_result(ComponentFailed(reason))
+            self._on_failure()
 
     async def failed(self) -> ComponentFailed:
         """Wait for the first failure, which may never come."""

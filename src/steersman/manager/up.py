@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -160,7 +161,9 @@ async def _serve(options: ControlPlaneOptions, clock: Callable[[], Clock]) -> in
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         with without_collector():
-            running = await stack.enter_async_context(run_control_plane(options, clock()))
+            running = await stack.enter_async_context(
+                run_control_plane(options, clock(), partial(_silence, options))
+            )
         # Otherwise a full collection would hold up requests later, when it comes. One now would hold up those that wait for the start.
         freeze(collect=False)
         took = time.perf_counter() - start
@@ -173,7 +176,7 @@ async def _serve(options: ControlPlaneOptions, clock: Callable[[], Clock]) -> in
         await asyncio.wait((signalled, failed), return_when=asyncio.FIRST_COMPLETED)
         signalled.cancel()
         if failed.done():
-            raise _cause(failed.result(), options)
+            raise failed.result()
         failed.cancel()
         if not options.quiet:
             print("stopping", flush=True)
@@ -214,11 +217,10 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _cause(failure: ComponentFailed, options: ControlPlaneOptions) -> ComponentFailed:
-    """The failure to end with. Log lines of components that stop because of it are shown with ``-v`` only."""
+def _silence(options: ControlPlaneOptions) -> None:
+    """Hide the log lines of components that stop because another one has failed, unless ``-v`` asks for them."""
     if not options.verbosity:
         logging.getLogger().setLevel(logging.CRITICAL)
-    return failure
 
 
 async def _command(options: ControlPlaneOptions, running: RunningControlPlane, stop: asyncio.Event) -> int:
@@ -238,6 +240,6 @@ async def _command(options: ControlPlaneOptions, running: RunningControlPlane, s
         child.terminate()
     code = await ended
     if failed.done():
-        raise _cause(failed.result(), options)
+        raise failed.result()
     failed.cancel()
     return code if code >= 0 else 128 - code

@@ -115,6 +115,19 @@ async def test_on_a_full_disk_nothing_is_acknowledged_any_more_and_what_was_is_k
         assert data_dir.store.revision >= lost
 
 
+@pytest.mark.parametrize("threaded", [True, False])
+async def test_a_failure_is_reported_before_a_write_is_refused_because_of_it(
+    tmp_path: Path, threaded: bool
+) -> None:
+    refused: list[bool] = []
+    with open_data_dir(tmp_path / "data", threaded=threaded) as data_dir:
+        data_dir.log.on_failure = lambda error: refused.append(data_dir.log.failure is not None)
+        fill(data_dir)
+        with pytest.raises(ServerError, match="disk is full"):
+            await data_dir.log.durable(put(data_dir.store, "lost", "x" * 100_000))
+    assert refused == [False]
+
+
 async def test_an_object_that_cannot_be_stored_is_not_acknowledged(tmp_path: Path) -> None:
     with open_data_dir(tmp_path / "data") as data_dir:
         strange = ConfigMap(

@@ -17,6 +17,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeAlias
 from zlib import crc32
 
@@ -231,14 +232,15 @@ class TransactionLog:
             if not group:
                 return
             self._pending, self._writing = CommitGroup(), group
-        failure: Exception | None = None
         if self.failure is None:
             try:
                 self._write(group)
                 if group.last:
                     self._acknowledged.write(group.last)
             except Exception as error:  # any error: a failed write must be reported
-                self.failure = failure = error
+                # Before any write is refused because of it.
+                self._report(error)
+                self.failure = error
         with self._changed:
             if self.failure is None:
                 self.revision = max(group.last, self.revision)
@@ -246,14 +248,16 @@ class TransactionLog:
             self._writing = None
         group.done.set()
         waiter = group.waiter
-        try:
+        # Where the event loop is closed, there are no waiters.
+        with suppress(RuntimeError):
             if waiter is not None:
                 waiter.get_loop().call_soon_threadsafe(_wake, waiter)
-            if failure is not None and self.on_failure is not None:
+
+    def _report(self, failure: Exception) -> None:
+        # Where the event loop is closed, no failure is waited for.
+        with suppress(RuntimeError):
+            if self.on_failure is not None:
                 self.on_failure(failure)
-        except RuntimeError:
-            # The event loop is closed, so there are no waiters.
-            pass
 
     def _write(self, group: CommitGroup) -> None:
         rows: list[Any] = []
