@@ -64,6 +64,8 @@ def scrape(plane: RealPlane, binary: Binary) -> Scraped:
         binary=binary,
     )
     try:
+        # On a server that other tests have used, there may be nothing else to write.
+        plane.kubectl("create", "namespace", f"metrics-of-{binary}")
         text = _read(manager, f"https://127.0.0.1:{port}/metrics")
         by_accounts = f"a write by an account of {binary}"
         until(lambda: any(ACCOUNTS in agent for agent in _agents(plane, mark)), manager, 60, by_accounts)
