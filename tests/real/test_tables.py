@@ -163,7 +163,11 @@ def test_a_built_in_kind_is_shown_as_a_real_server_shows_it(client: Client, row:
 
 
 def test_every_kind_has_a_row_to_compare(client: Client) -> None:
-    bare = [row.plural for row in LISTED if not client.ask("GET", load(row.group, row.version, row.kind).path())["items"]]
+    bare = [
+        row.plural
+        for row in LISTED
+        if not client.ask("GET", load(row.group, row.version, row.kind).path())["items"]
+    ]
     assert bare == []
 
 
