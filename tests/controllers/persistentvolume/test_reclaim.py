@@ -113,6 +113,20 @@ def test_the_volume_says_why_an_old_recycler_pod_cannot_be_deleted() -> None:
     assert messages(actions) == [f"Recycle failed: {why}"]
 
 
+@pytest.mark.parametrize(
+    ("phase", "why"),
+    [
+        ("Failed", "failed to recycle volume: pod failed, pod.Status.Message unknown"),
+        ("Succeeded", "failed to delete recycler pod: denied"),
+    ],
+)
+def test_a_volume_whose_recycler_cannot_be_deleted_has_failed(phase: str, why: str) -> None:
+    caches = caches_with(volume(RECYCLED, ""), recycler(phase))
+    actions, verdict = run(caches, server(Delete=Forbidden("denied")))
+    assert messages(actions) == [f"Recycle failed: {why}"]
+    assert isinstance(verdict, Wake)
+
+
 def messages(actions: list[Action[Any]]) -> list[str]:
     return [action.message for action in actions if isinstance(action, Emit)]
 

@@ -126,10 +126,16 @@ async def _follow(seen: VolumeSeen, volume: PersistentVolume, pod: Pod) -> Verdi
     if not is_terminal(pod):
         return Rest(f"pod {pod.key} recycles it")
     await _repeat_events(volume, pod)
-    await _delete(pod)
+    refusal = None
+    try:
+        await _delete(pod)
+    except ApiError as error:
+        refusal = error
     if pod.status.phase == "Failed":
         why = pod.status.message or "pod failed, pod.Status.Message unknown"
         return await _failed(seen, volume, f"failed to recycle volume: {why}")
+    if refusal is not None:
+        return await _failed(seen, volume, f"failed to delete recycler pod: {refusal}")
     seen.memory.recyclers.pop(volume.metadata.name, None)
     seen.memory.recycle_failures.pop(volume.metadata.name, None)
     try:
