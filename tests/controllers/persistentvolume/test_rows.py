@@ -311,7 +311,7 @@ class Server:
             case Delete(target=target):
                 self.state.pop(place_of(target), None)  # type: ignore[arg-type]
             case Emit():
-                self.events.append(f"{action.type} {action.reason}")
+                self.events.append(f"{action.type} {action.reason}: {action.message}")
             case List():
                 return []
         return USUAL
