@@ -299,8 +299,9 @@ class Server:
             return NotFound(why) if isinstance(action, Read) else AlreadyExists(why)
         match action:
             case Read(target=Address() as at):
-                found = self.state.get((at.kind.resource, at.key))
-                return found if found is not None else NotFound("not found")
+                return self.state.get((at.kind.resource, at.key)) or NotFound("not found")
+            case Read(target=Object() as target):
+                return self.state.get(place_of(target)) or NotFound("not found")
             case Update(target=target):
                 self._write(target, keep="status")
             case UpdateStatus(target=target, status=status):
@@ -310,7 +311,7 @@ class Server:
             case Delete(target=target):
                 self.state.pop(place_of(target), None)  # type: ignore[arg-type]
             case Emit():
-                self.events.append(f"{action.type} {action.reason}")
+                self.events.append(f"{action.type} {action.reason}: {action.message}")
             case List():
                 return []
         return USUAL

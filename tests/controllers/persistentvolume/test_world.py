@@ -299,6 +299,30 @@ def test_a_pod_that_comes_while_a_volume_is_recycled_does_not_hold_it_up(cluster
     assert pods(cluster) == ["waiting"]
 
 
+def test_the_recycler_of_a_volume_that_is_deleted_meanwhile_is_deleted_when_it_ends(cluster: Cluster) -> None:
+    release(cluster, used=False)
+    unprotect(cluster, "PersistentVolume", "used")
+    cluster.delete("PersistentVolume", "used")
+    assert not cluster.list("PersistentVolume")
+    cluster.settle()
+    assert pods(cluster) == ["recycler-for-used"]
+    end_recycler(cluster)
+    cluster.wait_until(lambda: not pods(cluster))
+
+
+def test_a_recycler_that_fails_is_replaced_after_the_sync_period(cluster: Cluster) -> None:
+    release(cluster, used=False)
+    failed = {"status": {"phase": "Failed", "message": "cannot mount"}}
+    cluster.patch("Pod", "recycler-for-used", failed, subresource="status")
+    cluster.wait_until(lambda: phase(cluster, "PersistentVolume", "used") == "Failed")
+    cluster.wait_until(lambda: not pods(cluster))
+    cluster.advance(seconds=10)
+    assert not pods(cluster)
+    cluster.wait_until(lambda: pods(cluster) == ["recycler-for-used"], timeout=10)
+    end_recycler(cluster)
+    cluster.wait_until(lambda: phase(cluster, "PersistentVolume", "used") == "Available")
+
+
 def test_a_volume_whose_recycler_pod_is_refused_has_failed(cluster: Cluster) -> None:
     enforced = {"pod-security.kubernetes.io/enforce": "baseline"}
     cluster.patch("Namespace", "default", {"metadata": {"labels": enforced}})

@@ -66,7 +66,7 @@ from steersman.controllers.persistentvolume.claims import decide_claim, is_delay
 from steersman.controllers.persistentvolume.matching import find_volume, group_of, is_free
 from steersman.controllers.persistentvolume.memory import Memory
 from steersman.controllers.persistentvolume.metrics import METRICS
-from steersman.controllers.persistentvolume.recycle import volume_of_recycler
+from steersman.controllers.persistentvolume.recycle import clean_up, volume_of_recycler
 from steersman.controllers.persistentvolume.seen import (
     DYNAMIC_PROVISIONING,
     FLAGS,
@@ -81,6 +81,7 @@ from steersman.controllers.persistentvolume.seen import (
     ClaimSeen,
     Config,
     Recycler,
+    RecyclerSeen,
     VolumeSeen,
 )
 from steersman.controllers.persistentvolume.volumes import decide_volume
@@ -106,7 +107,7 @@ DEFAULT_CLASS = (
     "storageclass.beta.kubernetes.io/is-default-class",
 )
 
-Seen = ClaimSeen | VolumeSeen
+Seen = ClaimSeen | VolumeSeen | RecyclerSeen
 
 
 # -- observe ----------------------------------------------------------------------------------
@@ -182,23 +183,27 @@ def _unscheduled_pods(caches: Caches, claim: Key) -> tuple[str, ...]:
     return tuple(pod.metadata.name for pod in pods if not is_terminated(pod) and not pod.spec.nodeName)
 
 
-def _observe_volume(caches: Caches, key: Key, config: Config) -> VolumeSeen | None:
+def _observe_volume(caches: Caches, key: Key, config: Config) -> VolumeSeen | RecyclerSeen | None:
     memory, volume = memory_of(caches, Memory), caches[PERSISTENTVOLUMES].get(key)
+    recyclers = tuple(caches[PODS].by(BY_RECYCLED, key.name))
     if volume is None:
-        memory.recyclers.pop(key.name, None)
+        memory.recycle_failures.pop(key.name, None)
         memory.forget(key)
+        created = memory.recyclers.get(key.name)
+        for pod in recyclers:
+            if pod.metadata.uid == created:
+                return RecyclerSeen(key, pod, memory)
+        memory.recyclers.pop(key.name, None)
         return None
     _check_decoded(volume)
     claims, ref = caches[PERSISTENTVOLUMECLAIMS], volume.spec.claimRef
     claim = None
     pods: list[str] = []
-    recyclers: tuple[Pod, ...] = ()
     if ref is not None:
         claim = claims.get(Key(ref.namespace, ref.name))
         if volume.spec.persistentVolumeReclaimPolicy == "Recycle":
             users = caches[PODS].by(BY_CLAIM, Key(ref.namespace, ref.name))
             pods = sorted(str(pod.key) for pod in users if not is_terminated(pod))
-            recyclers = tuple(caches[PODS].by(BY_RECYCLED, key.name))
     class_ = caches[STORAGECLASSES].get(Key("", class_of_volume(volume)))
     return VolumeSeen(
         volume=volume,
@@ -235,7 +240,12 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
     if memory.is_written(keys):
         return BUSY
     with memory.write(keys):
-        return await (decide_claim(seen) if isinstance(seen, ClaimSeen) else decide_volume(seen, now))
+        match seen:
+            case ClaimSeen():
+                return await decide_claim(seen)
+            case VolumeSeen():
+                return await decide_volume(seen, now)
+        return await clean_up(seen)
 
 
 # -- enqueue ----------------------------------------------------------------------------------
@@ -372,6 +382,7 @@ def configure(settings: Settings) -> Controller[Seen]:
         provisions=settings[DYNAMIC_PROVISIONING],
         provisions_host_paths=settings[HOST_PATH_PROVISIONER],
         attributes_classes=settings.enabled("VolumeAttributesClass"),
+        sync_period=settings[SYNC_PERIOD],
         nfs=Recycler(
             settings[MINIMUM_TIMEOUT_NFS], settings[INCREMENT_TIMEOUT_NFS], settings[POD_TEMPLATE_NFS]
         ),

@@ -108,6 +108,21 @@ def is_released(volume: PersistentVolume, claim: PersistentVolumeClaim | None) -
     return claim.spec.volumeName not in ("", volume.metadata.name)
 
 
+def is_still_released(
+    current: PersistentVolume, volume: PersistentVolume, claim: PersistentVolumeClaim | None
+) -> bool:
+    """Whether a volume that was read live is released, as the cache shows. ``claim`` has the name in the cached claimRef.
+
+    A volume that has another claimRef by now is another claim's, which the round knows nothing of.
+    """
+    before, ref = volume.spec.claimRef, current.spec.claimRef
+    if before is None or ref is None:
+        return False
+    if (ref.namespace, ref.name, ref.uid) != (before.namespace, before.name, before.uid):
+        return False
+    return is_released(current, claim)
+
+
 # -- new states -------------------------------------------------------------------------------
 
 

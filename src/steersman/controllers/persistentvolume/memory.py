@@ -55,6 +55,8 @@ class Memory:
         self.counts = Counts()
         self.recyclers: dict[str, str] = {}
         """The uids of the recycler pods that this process created, by volume."""
+        self.recycle_failures: dict[str, float] = {}
+        """The monotonic times at which recycling a volume failed last, by volume."""
         self._choices: dict[str, Choice] = {}
         self._waiting: dict[Group, dict[Key, None]] = {}
         """The claims that found no volume when last looked at, in that order."""

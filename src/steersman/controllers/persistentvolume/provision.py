@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from steersman.api.errors import AlreadyExists, NotFound
+from steersman.api.errors import AlreadyExists, ApiError, NotFound
 from steersman.api.kinds import ObjectMeta
 from steersman.api.kinds.storage import (
     PERSISTENTVOLUMES,
@@ -62,7 +62,11 @@ async def provision(seen: ClaimSeen, claim: PersistentVolumeClaim) -> Verdict:
     seen.memory.begin(claim.key, provisioner, "provision", seen.monotonic)
     if plugin:
         return await _provision_host_path(seen, claim, class_)
-    await _set_provisioner(claim, provisioner)
+    try:
+        claim = await _set_provisioner(claim, provisioner)
+    except ApiError as error:
+        await _failed(seen, claim, f"Error saving claim: {error}")
+        raise
     await emit(
         seen,
         claim,
@@ -82,7 +86,6 @@ async def _set_provisioner(claim: PersistentVolumeClaim, provisioner: str) -> Pe
         return claim
     named = {**annotations, BETA_STORAGE_PROVISIONER: provisioner, STORAGE_PROVISIONER: provisioner}
     annotated = replace(claim.metadata, annotations=migrated_claim_annotations(named))
-    # differs: a refused write is retried without an event.
     written: PersistentVolumeClaim = await Update(replace(claim, metadata=annotated))
     return written
 
@@ -96,7 +99,12 @@ async def _provision_host_path(
     if claim.spec.dataSource is not None:
         why = f'plugin "{HOST_PATH}" is not a CSI plugin. Only CSI plugin can provision a claim with a datasource'
         raise await _failed(seen, claim, why)
-    claim = await _set_provisioner(claim, HOST_PATH)
+    try:
+        claim = await _set_provisioner(claim, HOST_PATH)
+    except ApiError:
+        for measure in seen.memory.failed(claim.key):
+            await measure
+        raise
     name = f"pvc-{claim.metadata.uid}"
     try:
         await Read(Address(PERSISTENTVOLUMES, "", name))
@@ -171,7 +179,10 @@ async def _reschedule(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
     if annotations.pop(SELECTED_NODE, None) is None:
         return claim
     meta = replace(claim.metadata, annotations=annotations)
-    written: PersistentVolumeClaim = await Update(replace(claim, metadata=meta))
+    try:
+        written: PersistentVolumeClaim = await Update(replace(claim, metadata=meta))
+    except ApiError:
+        return claim  # as upstream: the event that tells why provisioning failed matters more
     return written
 
 

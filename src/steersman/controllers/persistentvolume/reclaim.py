@@ -13,11 +13,10 @@ import posixpath
 
 from msgspec.structs import replace
 
-from steersman.api.errors import NotFound
+from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.kinds.storage import PersistentVolume
-from steersman.api.scheme import Key
 from steersman.api.volume_binding import MIGRATED_TO
-from steersman.controllers.persistentvolume.binding import fail, is_released
+from steersman.controllers.persistentvolume.binding import fail, is_still_released
 from steersman.controllers.persistentvolume.plugins import (
     IN_TREE_DELETION_PROTECTION,
     NOT_AVAILABLE,
@@ -50,8 +49,7 @@ async def reclaim(seen: VolumeSeen, volume: PersistentVolume, because: str) -> V
 
 
 async def _delete(seen: VolumeSeen, volume: PersistentVolume, because: str) -> Verdict:
-    key = volume.key
-    seen.memory.begin(key, _deleter_name(seen, volume), "delete", seen.monotonic)
+    seen.memory.begin(volume.key, _deleter_name(seen, volume), "delete", seen.monotonic)
     try:
         plugin = deleter_of(volume)
     except NoPlugin as error:
@@ -63,14 +61,21 @@ async def _delete(seen: VolumeSeen, volume: PersistentVolume, because: str) -> V
         current = await Read(volume)
     except NotFound:
         return Rest("already deleted")
-    if not is_released(current, seen.claim):
+    if not is_still_released(current, volume, seen.claim):
         return Rest("no longer released")
-    await _remove_directory(seen, current, key)
+    await _remove_directory(seen, current)
     if IN_TREE_DELETION_PROTECTION in current.metadata.finalizers:
         finalizers = tuple(
             each for each in current.metadata.finalizers if each != IN_TREE_DELETION_PROTECTION
         )
-        current = await Update(replace(current, metadata=replace(current.metadata, finalizers=finalizers)))
+        try:
+            unprotected = replace(current, metadata=replace(current.metadata, finalizers=finalizers))
+            current = await Update(unprotected)
+        except (Conflict, NotFound):
+            raise
+        except ApiError as error:
+            why = f"persistent volume controller can't update finalizer: {error}"
+            raise await _failed(seen, current, why) from None
     try:
         await Delete(current)
     except NotFound:
@@ -78,7 +83,7 @@ async def _delete(seen: VolumeSeen, volume: PersistentVolume, because: str) -> V
     return Rest(f"{because}; deleted")
 
 
-async def _remove_directory(seen: VolumeSeen, volume: PersistentVolume, key: Key) -> None:
+async def _remove_directory(seen: VolumeSeen, volume: PersistentVolume) -> None:
     """Remove the directory of a volume. The volume is Failed while that fails."""
     try:
         if volume.spec.hostPath is None:
@@ -91,10 +96,15 @@ async def _remove_directory(seen: VolumeSeen, volume: PersistentVolume, key: Key
             raise DirectoryError(f"host_path deleter only supports /tmp/.+ but received provided {path}")
         await RemoveDirectory(path)
     except DirectoryError as error:
-        await fail(volume, "VolumeFailedDelete", str(error))
-        for measure in seen.memory.failed(key):
-            await measure
-        raise InvalidSpec(str(error)) from None
+        raise await _failed(seen, volume, str(error)) from None
+
+
+async def _failed(seen: VolumeSeen, volume: PersistentVolume, why: str) -> InvalidSpec:
+    """Makes a volume Failed and counts that; returns the error that has the round repeated."""
+    await fail(volume, "VolumeFailedDelete", why)
+    for measure in seen.memory.failed(volume.key):
+        await measure
+    return InvalidSpec(why)
 
 
 def is_removable(path: str) -> bool:

@@ -75,6 +75,8 @@ class Config(msgspec.Struct, frozen=True):
     provisions: bool = DYNAMIC_PROVISIONING.default
     provisions_host_paths: bool = HOST_PATH_PROVISIONER.default
     attributes_classes: bool = True
+    sync_period: float = SYNC_PERIOD.default
+    """Seconds until a step is tried again that upstream tries again whenever it looks at all volumes."""
     nfs: Recycler = Recycler(MINIMUM_TIMEOUT_NFS.default, INCREMENT_TIMEOUT_NFS.default)
     host_path: Recycler = Recycler(MINIMUM_TIMEOUT_HOST_PATH.default, INCREMENT_TIMEOUT_HOST_PATH.default)
 
@@ -128,6 +130,19 @@ class VolumeSeen(msgspec.Struct, frozen=True):
     def written(self) -> tuple[Key, ...]:
         """The keys of the objects that the round may write to."""
         return (self.volume.key,)
+
+
+class RecyclerSeen(msgspec.Struct, frozen=True):
+    """The pod that recycles a volume which is gone."""
+
+    volume: Key
+    pod: Pod
+    memory: Memory
+
+    @property
+    def written(self) -> tuple[Key, ...]:
+        """The keys of the objects that the round may write to."""
+        return (self.volume,)
 
 
 def remind(because: str) -> Wake:

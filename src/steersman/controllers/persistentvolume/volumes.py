@@ -19,6 +19,7 @@ from steersman.controllers.persistentvolume.binding import (
 )
 from steersman.controllers.persistentvolume.plugins import migrated_volume_annotations, protecting_finalizers
 from steersman.controllers.persistentvolume.reclaim import reclaim
+from steersman.controllers.persistentvolume.recycle import is_to_be_recycled, stop
 from steersman.controllers.persistentvolume.seen import VolumeSeen, emit, remind
 from steersman.intent.actions import Address, Read, Update
 from steersman.intent.verdict import Rest, Verdict, Wake
@@ -34,6 +35,8 @@ async def decide_volume(seen: VolumeSeen, now: datetime) -> Verdict:
         return Wake(TAKING, f"claim {seen.taken_by} is about to take it")
     if seen.claims_due and seen.volume.status.phase != AVAILABLE and _is_new(seen.volume, now):
         return Wake(TAKING, "claims of its class look for volumes")
+    if seen.volume.metadata.name in seen.memory.recyclers and not is_to_be_recycled(seen):
+        await stop(seen)
     volume = await _mark_migrated(seen.volume)
     ref = volume.spec.claimRef
     if ref is None or not ref.uid:
@@ -43,10 +46,10 @@ async def decide_volume(seen: VolumeSeen, now: datetime) -> Verdict:
     if claim is None:
         return await _release(seen, volume, f"claim {ref.namespace}/{ref.name} is gone")
     if not claim.spec.volumeName:
-        return await _await_claim(seen, volume, claim)
+        return _until_cached(seen, claim, await _await_claim(seen, volume, claim))
     if claim.spec.volumeName == volume.metadata.name:
         await set_phase(volume, BOUND)
-        return Rest(f"bound to claim {claim.key}")
+        return _until_cached(seen, claim, Rest(f"bound to claim {claim.key}"))
     elsewhere = f"claim {claim.key} is bound to volume {claim.spec.volumeName}"
     if (
         PROVISIONED_BY in volume.metadata.annotations
@@ -86,6 +89,13 @@ async def _claim_of(seen: VolumeSeen, volume: PersistentVolume) -> PersistentVol
     except NotFound:
         return None
     return claim if claim.metadata.uid == ref.uid else None
+
+
+def _until_cached(seen: VolumeSeen, claim: PersistentVolumeClaim, verdict: Verdict) -> Verdict:
+    """The verdict on a volume; not the last one while the cache lacks its claim, which may go before it is ever cached."""
+    if claim is seen.claim or isinstance(verdict, Wake):
+        return verdict
+    return Wake(timedelta(seconds=seen.config.sync_period), verdict.because)
 
 
 async def _await_claim(seen: VolumeSeen, volume: PersistentVolume, claim: PersistentVolumeClaim) -> Verdict:
