@@ -128,7 +128,8 @@ CASES = {
 async def by_run(config: ClientConfig) -> str:
     async with HttpApi(config) as api:
         with pytest.raises(StartupError) as caught:
-            await wait_for_server(api)
+            # A busy machine may take longer than the default for a handshake; the reason is what this is about.
+            await wait_for_server(api, timeout=60.0)
     return str(caught.value)
 
 
