@@ -32,7 +32,7 @@ from steersman.controllers.nodelifecycle import ZONES
 from steersman.controllers.nodelifecycle.disruption import ZonesSeen
 from steersman.controllers.podgc import TERMINATED
 from steersman.controllers.shared.volumes import attachment_name, volume_named
-from steersman.intent.actions import Action, Delete, Patch, Read, Write
+from steersman.intent.actions import Action, Create, Delete, Patch, Read, Write
 from steersman.intent.controller import Change, Controller
 from steersman.intent.settings import Settings
 from steersman.intent.undecodable import Undecodable
@@ -89,7 +89,10 @@ PV = make(
     status={"phase": "Bound"},
 )
 LABELS = {"app": "web"}
-TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "main", "image": "app:1"}]}}
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": LABELS},
+    "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+}
 SELECTED = {"selector": {"matchLabels": LABELS}, "template": TEMPLATE}
 
 
@@ -270,6 +273,41 @@ def test_a_daemonset_gets_no_second_pod_on_the_node_of_one_that_cannot_be_decode
     assert written(controller, caches, daemonset.key)
     spoil(controller, caches, one)
     assert written(controller, caches, daemonset.key) == []
+
+
+def pod_changes(controller: Controller[Any], caches: StaticCaches, key: Key) -> list[Action[Any]]:
+    """The pods that a round creates and deletes."""
+    return [
+        each
+        for each in written(controller, caches, key)
+        if isinstance(each, Delete) or (isinstance(each, Create) and each.kind is PODS)
+    ]
+
+
+def test_a_node_that_cannot_be_decoded_keeps_its_daemon_pods_while_others_get_theirs() -> None:
+    controller = configured("daemonset-controller", {})
+    daemonset, mine = make(DAEMONSETS, "agent", spec=SELECTED), owned_by("DaemonSet", "agent")
+    nodes = tuple(make(NODES, name) for name in ("n1", "n2", "n3"))
+    surplus = tuple(pod(f"agent-{n}", labels=LABELS, ownerReferences=mine) for n in (1, 2))
+    caches = filled(controller, (daemonset, *nodes, *surplus))
+    for spoiled in nodes[:2]:
+        spoil(controller, caches, spoiled)
+    changes = pod_changes(controller, caches, daemonset.key)
+    assert [type(each) for each in changes] == [Create]
+    assert isinstance(changes[0], Create)
+    assert b'"n3"' in msgspec.json.encode(changes[0].body), "n1 has a pod too many, n2 none"
+
+
+def test_a_pod_stays_on_a_node_that_is_no_longer_selected_and_cannot_be_decoded() -> None:
+    controller = configured("daemonset-controller", {})
+    selective = {"nodeSelector": {"disk": "ssd"}, **TEMPLATE["spec"]}
+    spec = {**SELECTED, "template": {**TEMPLATE, "spec": selective}}
+    daemonset, node = make(DAEMONSETS, "agent", spec=spec), make(NODES, "n1")
+    one = pod("agent-1", labels=LABELS, ownerReferences=owned_by("DaemonSet", "agent"))
+    caches = filled(controller, (daemonset, node, one))
+    assert [type(each) for each in pod_changes(controller, caches, daemonset.key)] == [Delete]
+    spoil(controller, caches, node)
+    assert pod_changes(controller, caches, daemonset.key) == []
 
 
 CLUSTER = {"allocate_node_cidrs": True, "cluster_cidr": "10.0.0.0/23", "node_cidr_mask_size": 24}

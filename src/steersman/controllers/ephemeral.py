@@ -119,7 +119,10 @@ def _needs_claims(pod: Pod) -> bool:
 
 
 def _pod_added(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
-    """A new pod. Its volumes never change."""
+    """A new pod. Its volumes never change.
+
+    differs: upstream takes a pod that replaced another of its name while the watch was interrupted for an update, and ignores it.
+    """
     old, new = change.old, change.new
     if new is None or (old is not None and old.metadata.uid == new.metadata.uid):
         return ()
@@ -127,7 +130,10 @@ def _pod_added(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
 
 
 def _claim_deleted(caches: Caches, change: Change[PersistentVolumeClaim]) -> Iterable[Key]:
-    """The pods whose claim was deleted, or that were waiting for its name."""
+    """The pods whose claim was deleted, or that were waiting for its name.
+
+    differs: upstream ignores a deletion that happened while the watch was interrupted.
+    """
     if change.new is not None:
         return ()
     return (pod.key for pod in caches[PODS].by(BY_CLAIM, change.obj.key) if _needs_claims(pod))

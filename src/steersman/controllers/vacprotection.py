@@ -106,7 +106,10 @@ def _needs_sync(class_: VolumeAttributesClass) -> bool:
 
 
 def _no_longer(caches: Caches, change: Change[O], classes_of: Index) -> Iterator[Key]:
-    """The classes being deleted that an object no longer refers to."""
+    """The classes being deleted that an object no longer refers to.
+
+    differs: upstream ignores a deletion of the object that happened while the watch was interrupted.
+    """
     if change.old is None:
         return
     kept = classes_of(change.new) if change.new is not None else ()

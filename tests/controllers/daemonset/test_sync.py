@@ -3,7 +3,7 @@
 ``N`` new and available, ``n`` new and not, ``m`` new and ready, but not for long enough; ``O``, ``o`` old and
 available or not, ``p`` old and ready, but not for long enough; ``X`` on its way out, ``F`` failed,
 ``S`` succeeded, ``w`` new and still without a place. A node's word may begin with ``-`` (unfit), ``~`` (tainted: what
-is there may stay) or ``?`` (gone).
+is there may stay), ``?`` (gone) or ``!`` (cannot be decoded).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from steersman.controllers.daemonset.nodes import (
     SHOULD_CONTINUE,
     SHOULD_NOT_RUN,
     SHOULD_RUN,
+    UNKNOWN,
     NodePods,
     group_by_node,
 )
@@ -78,9 +79,11 @@ def drawn(words: str) -> list[NodePods]:
     """The nodes of a drawing, called n0, n1 …"""
     fits, pods = {}, []
     for index, word in enumerate(words.split()):
-        mark, letters = (word[0], word[1:]) if word[0] in "-~?" else ("", word)
+        mark, letters = (word[0], word[1:]) if word[0] in "-~?!" else ("", word)
         if mark != "?":
-            fits[f"n{index}"] = {"": SHOULD_RUN, "-": SHOULD_NOT_RUN, "~": SHOULD_CONTINUE}[mark]
+            fits[f"n{index}"] = {"": SHOULD_RUN, "-": SHOULD_NOT_RUN, "~": SHOULD_CONTINUE, "!": UNKNOWN}[
+                mark
+            ]
         pods += [pod(letter, f"n{index}", number) for number, letter in enumerate(letters) if letter != "."]
     return group_by_node(fits, pods)
 
@@ -311,6 +314,26 @@ def test_old_pods_that_serve_stay_while_others_do_not(most: int) -> None:
     step = rolling_update(daemonset(most), drawn(" ".join("O" * 10 + "o" * 10)), NEW, NOW)
     assert sum("-o" in pod.metadata.name for pod in step.delete) == 10
     assert sum("-O" in pod.metadata.name for pod in step.delete) == max(most - 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("letters", "step"),
+    [
+        ("!O O O", "-n1-O0"),
+        ("!o O O", ""),
+        ("!. O O", "-n1-O0"),
+        ("!O N N", ""),
+    ],
+    ids=[
+        "others come first",
+        "its pod counts as unavailable",
+        "without a pod it does not count",
+        "it is left",
+    ],
+)
+def test_a_rollout_goes_on_beside_a_node_that_cannot_be_decoded(letters: str, step: str) -> None:
+    changes = rolling_update(daemonset(1), drawn(letters), NEW, NOW)
+    assert told(changes.without(["n0"])) == step
 
 
 def test_old_pods_that_do_not_serve_go_however_many_new_ones_do_not() -> None:

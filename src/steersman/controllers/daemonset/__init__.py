@@ -27,6 +27,7 @@ from steersman.controllers.daemonset.backoff import FailureMemory, Failures
 from steersman.controllers.daemonset.history import History, cleanup_history, construct_history
 from steersman.controllers.daemonset.nodes import (
     SHOULD_NOT_RUN,
+    UNKNOWN,
     NodeFit,
     NodePods,
     group_by_node,
@@ -42,10 +43,14 @@ from steersman.controllers.shared.selectors import selects
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, memory_of
 from steersman.intent.settings import DEFAULTS
+from steersman.intent.undecodable import is_decodable
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 COALESCE_WITHIN = 0.5
 """The longest a DaemonSet waits between two rounds, in seconds: many pods becoming ready are one status write."""
+
+NAMED = 3
+"""The most nodes that a verdict names."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -83,7 +88,10 @@ def observe(caches: Caches, key: Key, config: Config = Config()) -> Seen | None:
         return None
     pods, revisions = caches[PODS], caches[CONTROLLERREVISIONS]
     requirements, numeric = requirements_of(daemonset.spec.template.spec), config.numeric_tolerations
-    fits = {node.metadata.name: requirements.fit(node, numeric=numeric) for node in caches[NODES].list()}
+    fits = {
+        node.metadata.name: requirements.fit(node, numeric=numeric) if is_decodable(node) else UNKNOWN
+        for node in caches[NODES].list()
+    }
     owned = tuple(controlled_by(pods, daemonset))
     return Seen(
         daemonset,
@@ -131,12 +139,13 @@ async def _claim(seen: Seen, selector: Selector) -> History | Wake:
 async def _sync(seen: Seen, history: History, now: datetime) -> Verdict:
     daemonset = seen.daemonset
     nodes = group_by_node(seen.fits, history.pods)
+    unknown = [node.node for node in nodes if not node.fit.known]
     managed = manage(daemonset, nodes, history.hash, seen.failures, now)
-    changes = managed.changes
+    changes = managed.changes.without(unknown)
     failure: ApiError | InvalidSpec | None = None
     if not changes and daemonset.spec.updateStrategy.type == "RollingUpdate":
         try:
-            changes = rolling_update(daemonset, nodes, history.hash, now)
+            changes = rolling_update(daemonset, nodes, history.hash, now).without(unknown)
         except InvalidSpec as invalid:
             failure = invalid
     synced = await sync_nodes(daemonset, changes, history.hash)
@@ -156,7 +165,7 @@ async def _sync(seen: Seen, history: History, now: datetime) -> Verdict:
         raise failure
     pods = (pod for node in nodes for pod in node.pods)
     available = next_available(pods, daemonset.spec.minReadySeconds, now)
-    return _verdict(status, [wait for wait in (managed.wait, available) if wait is not None])
+    return _verdict(status, [wait for wait in (managed.wait, available) if wait is not None], unknown)
 
 
 def new_status(daemonset: DaemonSet, nodes: Iterable[NodePods], hash_: str, now: datetime) -> DaemonSetStatus:
@@ -190,11 +199,14 @@ def new_status(daemonset: DaemonSet, nodes: Iterable[NodePods], hash_: str, now:
     )
 
 
-def _verdict(status: DaemonSetStatus, waits: list[timedelta]) -> Verdict:
+def _verdict(status: DaemonSetStatus, waits: list[timedelta], unknown: list[str]) -> Verdict:
     desired = status.desiredNumberScheduled
     because = f"{status.numberAvailable} of {desired} daemon pods available"
     if status.updatedNumberScheduled < desired:
         because += f", {status.updatedNumberScheduled} updated"
+    if unknown:
+        because += f"; nodes that cannot be decoded keep their pods: {', '.join(unknown[:NAMED])}"
+        because += ", …" * (len(unknown) > NAMED)
     if not waits:
         return Rest(because)
     return Wake(min(waits), f"{because}; waiting for minReadySeconds or the backoff of a failed pod")

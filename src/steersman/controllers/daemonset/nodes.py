@@ -25,9 +25,13 @@ class NodeFit(msgspec.Struct, frozen=True):
     """The node gets a pod."""
     should_continue: bool
     """A pod that runs there may stay."""
+    known: bool = True
+    """Whether the node can be decoded. If not, its pods stay as they are: none is created, and none deleted."""
 
 
 SHOULD_RUN, SHOULD_CONTINUE, SHOULD_NOT_RUN = NodeFit(True, True), NodeFit(False, True), NodeFit(False, False)
+UNKNOWN, UNKNOWN_WITH_PODS = NodeFit(False, True, known=False), NodeFit(True, True, known=False)
+"""The fit of a node that cannot be decoded: it counts as one that should run a pod where it has one."""
 
 
 class NodeRequirements(msgspec.Struct, frozen=True):
@@ -114,6 +118,7 @@ class NodePods(msgspec.Struct, frozen=True):
 def group_by_node(fits: Mapping[str, NodeFit], pods: Iterable[Pod]) -> list[NodePods]:
     """Every node with its pods, and after them nodes that are gone but still have pods.
 
+    Nodes that cannot be decoded come last, so that a rolling update never waits for them while others are left.
     Left out are terminal pods that are being deleted, and pods without a target node.
     """
     by_node: dict[str, list[Pod]] = {}
@@ -131,12 +136,17 @@ def group_by_node(fits: Mapping[str, NodeFit], pods: Iterable[Pod]) -> list[Node
         if len(several) > 1:
             several.sort(key=precedence)
     nodes = [
-        NodePods(node, fit, by_node.get(node, ()), not_deleted.get(node, ())) for node, fit in fits.items()
+        NodePods(node, fit, by_node.get(node, ()), not_deleted.get(node, ()))
+        for node, fit in fits.items()
+        if fit.known
     ]
     gone = (node for node in by_node if node not in fits)
     nodes.extend(
         NodePods(node, SHOULD_NOT_RUN, by_node[node], not_deleted.get(node, ()), False) for node in gone
     )
+    for node in (node for node, fit in fits.items() if not fit.known):
+        fit = UNKNOWN_WITH_PODS if node in by_node else UNKNOWN
+        nodes.append(NodePods(node, fit, by_node.get(node, ()), not_deleted.get(node, ())))
     return nodes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 import msgspec
@@ -36,6 +36,16 @@ class PodChanges(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.create or self.finished or self.delete)
+
+    def without(self, nodes: Collection[str]) -> PodChanges:
+        """The changes of other nodes than these."""
+        if not nodes:
+            return self
+        return PodChanges(
+            tuple(node for node in self.create if node not in nodes),
+            tuple(pod for pod in self.finished if target_node(pod) not in nodes),
+            tuple(pod for pod in self.delete if target_node(pod) not in nodes),
+        )
 
     def limited(self, count: int) -> PodChanges:
         """At most this many creations, and as many deletions."""

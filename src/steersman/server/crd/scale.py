@@ -6,11 +6,10 @@ from msgspec.structs import replace
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceSubresourceScale
 from steersman.api.generated.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
-from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server import status_errors
 from steersman.server.crd.custom import CustomResource
 from steersman.server.crd.paths import InvalidPath, split, value_at, with_value
-from steersman.server.registry.strategy import ScaleAccess
+from steersman.server.registry.strategy import ScaleAccess, scale_metadata
 
 _UNSET = -(2**31)
 """Stands for replicas that are not set, while a patch is applied."""
@@ -43,15 +42,8 @@ def _scale(paths: CustomResourceSubresourceScale, obj: CustomResource, wanted: i
             selector = value_at(obj.content, split(paths.labelSelectorPath), str) or ""
     except InvalidPath as error:
         raise status_errors.internal(str(error)) from None
-    meta = obj.metadata
     return Scale(
-        metadata=ObjectMeta(
-            name=meta.name,
-            namespace=meta.namespace,
-            uid=meta.uid,
-            resourceVersion=meta.resourceVersion,
-            creationTimestamp=meta.creationTimestamp,
-        ),
+        metadata=scale_metadata(obj.metadata),
         spec=ScaleSpec(replicas=wanted),
         status=ScaleStatus(replicas=has, selector=selector),
     )

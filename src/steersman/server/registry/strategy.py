@@ -15,6 +15,7 @@ import msgspec
 from msgspec import field
 
 from steersman.api.generated.autoscaling_v1 import Scale
+from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.auth.users import User
 from steersman.server.defaulting import Default, no_defaults
 from steersman.server.validation import METADATA_ONLY, AnyRules
@@ -41,6 +42,17 @@ PrepareForUpdate: TypeAlias = Callable[[Any, Any, WriteContext], Any]
 """From the new object and the old one, the object to store."""
 GenerationTest: TypeAlias = Callable[[Any, Any], bool]
 """From the new object and the old one, whether the generation is incremented."""
+
+
+def scale_metadata(meta: Any) -> ObjectMeta:
+    """The metadata of a Scale, from that of the object it scales."""
+    return ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        resourceVersion=meta.resourceVersion,
+        creationTimestamp=meta.creationTimestamp,
+    )
 
 
 class ScaleAccess(msgspec.Struct, frozen=True):

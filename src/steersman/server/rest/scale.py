@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from steersman.api.errors import ServerError
 from steersman.api.generated.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
-from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
 from steersman.server.apply import field_set, managed_fields
@@ -26,7 +25,7 @@ from steersman.server.apply.ownership import ResourceSchema
 from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec import go_conversion
 from steersman.server.codec.convert import CODECS, to_struct
-from steersman.server.registry.strategy import ScaleAccess, replace_all
+from steersman.server.registry.strategy import ScaleAccess, replace_all, scale_metadata
 from steersman.server.rest.patch import JSON, MERGE, STRATEGIC, patched_struct
 from steersman.server.rest.request import Request, check_identity
 from steersman.server.rest.update import change
@@ -71,15 +70,8 @@ def patch_scale(server: Server, request: Request, body: Any) -> Scale:
 
 def scale_of(obj: Any) -> Scale:
     """The scale of a built-in workload."""
-    meta = obj.metadata
     return Scale(
-        metadata=ObjectMeta(
-            name=meta.name,
-            namespace=meta.namespace,
-            uid=meta.uid,
-            resourceVersion=meta.resourceVersion,
-            creationTimestamp=meta.creationTimestamp,
-        ),
+        metadata=scale_metadata(obj.metadata),
         spec=ScaleSpec(replicas=obj.spec.replicas or 0),
         status=ScaleStatus(replicas=obj.status.replicas, selector=str(compile_selector(obj.spec.selector))),
     )
