@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from benchmarks.hollow_nodes import HollowNodes
 from benchmarks.kubelet import HollowKubelet
 from benchmarks.measure import Cost, Meter
 from benchmarks.workload import Observer, deployment, each
@@ -19,6 +20,9 @@ from tests.harness.envtest import RealPlane
 from tests.harness.follow import beside, until
 
 Starter = Callable[[], Child]
+
+NODE_COUNT = 10
+"""Nodes that the pods are bound to. Pods of nodes that do not exist are collected after 40 seconds."""
 
 
 async def watchdog(manager: Child) -> None:
@@ -54,14 +58,16 @@ class Run:
         self._say = say
         self._observer = Observer(api, namespace)
         self._kubelet = HollowKubelet(api, RealClock(), namespace)
+        self._nodes = HollowNodes(api, NODE_COUNT)
         self.costs: list[Cost] = []
 
     async def run(self) -> list[Cost]:
         await self._api.create(
             NAMESPACES, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
         )
-        await self._api.create(DEPLOYMENTS, self._namespace, deployment("first", 0))
-        async with beside(self._observer.run(), self._kubelet.run()):
+        await self._api.create(DEPLOYMENTS, self._namespace, deployment("first", 0, "node-0"))
+        await self._nodes.create()
+        async with beside(self._observer.run(), self._kubelet.run(), self._nodes.run()):
             manager = self._start()
             meter = Meter(manager, self._plane)
             pods = len(self._names) * self._replicas
@@ -100,8 +106,11 @@ class Run:
         await until(self._api, SERVICEACCOUNTS, self._namespace, "default", lambda account: True)
 
     async def _create(self) -> None:
+        nodes = {name: f"node-{number % NODE_COUNT}" for number, name in enumerate(self._names)}
+
         async def create(name: str) -> None:
-            await self._api.create(DEPLOYMENTS, self._namespace, deployment(name, self._replicas))
+            body = deployment(name, self._replicas, nodes[name])
+            await self._api.create(DEPLOYMENTS, self._namespace, body)
 
         self._observer.expect(dict.fromkeys(self._names, 1))
         await each(self._names, create)

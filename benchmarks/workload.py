@@ -32,7 +32,7 @@ def pod_spec(node: str) -> dict[str, Any]:
     }
 
 
-def deployment(name: str, replicas: int) -> dict[str, Any]:
+def deployment(name: str, replicas: int, node: str = "node-0") -> dict[str, Any]:
     labels = {"app": name}
     return {
         "apiVersion": "apps/v1",
@@ -41,7 +41,7 @@ def deployment(name: str, replicas: int) -> dict[str, Any]:
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec(f"node-{name}")},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec(node)},
         },
     }
 
