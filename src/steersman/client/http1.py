@@ -19,10 +19,11 @@ MAX_HEAD = 256 * 1024
 _MAX_CHUNK_LINE = 4 * 1024
 """Bytes of the line before a chunk, and of the trailers after the last one."""
 
-_STATUS_LINE = re.compile(r"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [^\r\n\x00]*)?").fullmatch
-_FIELDS = re.compile(r"(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\x00]*)*").fullmatch
+_STATUS_LINE = re.compile(r"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [^\x00-\x08\x0a-\x1f\x7f]*)?").fullmatch
+_FIELDS = re.compile(r"(?:\r\n[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*)*").fullmatch
 _LENGTH = re.compile("[0-9]{1,18}").fullmatch
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?").fullmatch
+_TRAILER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*").fullmatch
 
 
 class MalformedResponse(ValueError):
@@ -57,19 +58,16 @@ class Head(msgspec.Struct, frozen=True):
 
     def body(self) -> Body:
         """Return the reader of the body. Raises `MalformedResponse`."""
+        encoding, length = self.headers.get("transfer-encoding"), self.headers.get("content-length")
+        if encoding is not None and encoding.lower() != "chunked":
+            raise MalformedResponse("unknown transfer encoding")
+        if length is not None and not _LENGTH(length):
+            raise MalformedResponse("invalid Content-Length")
         if self.status < 200 or self.status in (204, 304):
             return SizedBody(0)
-        encoding = self.headers.get("transfer-encoding")
         if encoding is not None:
-            if encoding.lower() != "chunked":
-                raise MalformedResponse("unknown transfer encoding")
             return ChunkedBody()
-        length = self.headers.get("content-length")
-        if length is None:
-            return EndlessBody()
-        if not _LENGTH(length):
-            raise MalformedResponse("invalid Content-Length")
-        return SizedBody(int(length))
+        return EndlessBody() if length is None else SizedBody(int(length))
 
     @property
     def compressed(self) -> bool:
@@ -193,6 +191,8 @@ class ChunkedBody:
                     raise MalformedResponse("invalid chunk")
                 self._next_line = "size"
             case "trailer":
+                if line and not _TRAILER(line):
+                    raise MalformedResponse("invalid trailer")
                 self.done = not line
 
 
