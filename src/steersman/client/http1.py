@@ -36,7 +36,7 @@ class Body(Protocol):
     done: bool
     """The body is complete."""
     rest: bytes
-    """What arrived after its end."""
+    """The bytes that arrived after its end."""
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes of the connection; return the content in them. Raises `MalformedResponse`."""
@@ -141,7 +141,7 @@ class ChunkedBody:
         self._left = 0
         """Bytes of the chunk that are still to come."""
         self._next_line: Literal["size", "break", "trailer"] = "size"
-        """What the next line is: the size of a chunk, the line break after a chunk, or a trailer."""
+        """The meaning of the next line: the size of a chunk, the line break after a chunk, or a trailer."""
         self._held = b""
         """The beginning of a line."""
         self.done = False
