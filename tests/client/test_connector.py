@@ -46,8 +46,12 @@ async def ask(api: HttpApi, server: Any) -> Any:
 def resolving(monkeypatch: pytest.MonkeyPatch, *found: str | OSError) -> list[str]:
     """Let names have these addresses. Returns the names that were asked for."""
     asked: list[str] = []
+    loop = asyncio.get_running_loop()
+    resolve = loop.getaddrinfo
 
     async def getaddrinfo(host: str, port: int, **options: Any) -> list[Any]:
+        if host != "api.example":
+            return await resolve(host, port, **options)  # uvloop asks about addresses, too
         asked.append(host)
         for each in found:
             if isinstance(each, OSError):
@@ -63,7 +67,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *found: str | OSError) -> list[st
             for each in found
         ]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
     return asked
 
 
