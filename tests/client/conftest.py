@@ -219,3 +219,18 @@ def pki(tmp_path: Path, authority: CertificateAuthority, serving_pair: Certifica
 def serve() -> Callable[..., Any]:
     """``async with serve(ssl_context) as script``: a server of the test's own."""
     return serving
+
+
+LOOPS = frozenset(["test_connection", "test_connector", "test_transport"])
+"""The modules whose tests run on both event loops: connections behave differently on them."""
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Let tests of connections run on uvloop, too, which the program uses."""
+    loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+    if item.path.stem in LOOPS:
+        uvloop = pytest.importorskip("uvloop")
+        loops["uvloop"] = uvloop.new_event_loop
+    return loops

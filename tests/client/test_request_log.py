@@ -14,10 +14,9 @@ HEADERS = {"Accept": "application/json", "Authorization": "Bearer hunter2", "Coo
 
 def said(caplog: pytest.LogCaptureFixture, verbosity: int) -> list[tuple[str, dict[str, object]]]:
     with caplog.at_level(V[verbosity], request_log.__name__):
-        request_log.log_request("GET", "https://me:hunter2@host:6443/prefix", "/api/v1/pods?limit=1", HEADERS)
-        request_log.log_response(
-            "GET", "https://me:hunter2@host:6443/prefix", "/api/v1/pods?limit=1", 404, HEADERS, 0.0042
-        )
+        asked = "GET", "https://me:hunter2@host:6443/prefix", "/api/v1/pods?limit=1"
+        request_log.log_request(*asked, HEADERS.items())
+        request_log.log_response(*asked, 404, HEADERS, 0.0042)
     return [(record.brief, record.values) for record in caplog.records]  # type: ignore[attr-defined]
 
 

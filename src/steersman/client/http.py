@@ -16,12 +16,10 @@ import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
-from multidict import CIMultiDict
 
 from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import Unreachable
@@ -32,6 +30,7 @@ from steersman.client.api import Page, UndecodableObject, WatchEvent
 from steersman.client.auth import Authenticator, ExecPluginAuth, authenticator
 from steersman.client.capabilities import REMOTE, Capabilities
 from steersman.client.config import ClientConfig
+from steersman.client.connection import RequestFailed
 from steersman.client.decode import Decoder
 from steersman.client.paths import (
     accept_header,
@@ -175,7 +174,7 @@ class HttpApi:
         """Release the connections. They are closed with the last client that shares them."""
         if not self._round_tripper.closed:
             self._round_tripper.close()
-            await self._shared.transports.release(self.config)
+            self._shared.transports.release(self.config)
 
     async def __aenter__(self) -> HttpApi:
         return self
@@ -247,15 +246,15 @@ class HttpApi:
                 nonlocal size
                 try:
                     if kind.read_interval and 0 < size < TRICKLE:
-                        await _let_gather(response, kind.read_interval)
-                    chunk = await response.content.readany()
+                        await response.gather(kind.read_interval)
+                    chunk = await response.read_some()
                     size = len(chunk)
                     return chunk
                 except TimeoutError:
                     raise Unreachable(
                         f"{self.config.server}: {request}: the server did not end the watch within its timeout"
                     ) from None
-                except (aiohttp.ClientError, OSError, RuntimeError):
+                except RequestFailed:
                     # A server that shuts down ends its watches, with or without the last chunk.
                     return b""
 
@@ -371,34 +370,18 @@ class HttpApi:
 _DOCUMENT: Kind[dict[str, Any]] = Kind("", "", "", "", False, dict)
 
 
-async def _let_gather(response: aiohttp.ClientResponse, seconds: float) -> None:
-    """Leave what the server sends in the socket for a while."""
-    connection = response.connection
-    if connection is None or connection.transport is None:
-        return
-    transport = cast("asyncio.ReadTransport", connection.transport)
-    transport.pause_reading()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        transport.resume_reading()
-
-
-def _headers(config: ClientConfig, user_agent: str) -> CIMultiDict[str]:
+def _headers(config: ClientConfig, user_agent: str) -> list[tuple[str, str]]:
     """Return the headers that every request of a client has."""
-    headers: CIMultiDict[str] = CIMultiDict()
-    headers["User-Agent"] = user_agent
-    headers["Accept-Encoding"] = "gzip" if config.compression else "identity"
+    headers = [("User-Agent", user_agent), ("Accept-Encoding", "gzip" if config.compression else "identity")]
     user = config.impersonate
     if user is not None:
-        headers["Impersonate-User"] = user.user
+        headers.append(("Impersonate-User", user.user))
         if user.uid:
-            headers["Impersonate-Uid"] = user.uid
-        for group in user.groups:
-            headers.add("Impersonate-Group", group)
+            headers.append(("Impersonate-Uid", user.uid))
+        headers += [("Impersonate-Group", group) for group in user.groups]
         for key, values in user.extra:
-            for value in values:
-                headers.add(f"Impersonate-Extra-{quote(key, safe=_HEADER_NAME_CHARS)}", value)
+            name = f"Impersonate-Extra-{quote(key, safe=_HEADER_NAME_CHARS)}"
+            headers += [(name, value) for value in values]
     return headers
 
 

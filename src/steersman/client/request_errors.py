@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-import aiohttp
 import msgspec
 
 from steersman.api.errors import ApiError, TLSFailed, Unreachable, from_status
+from steersman.client.connection import ConnectionBroke, NotConnected, RequestFailed
 from steersman.client.tls import explain_tls_error
 
-# No connection was established, so the request was not sent.
-_NOT_SENT = (
-    aiohttp.ClientConnectorError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.ClientHttpProxyError,
-    aiohttp.InvalidURL,
-)
-
-# An established connection broke, as happens when a server restarts. A read may be retried at once.
-_BROKE = (
-    aiohttp.ServerDisconnectedError,
-    aiohttp.ClientOSError,
-    aiohttp.ClientPayloadError,
-    aiohttp.ClientConnectionResetError,
-)
-
-NO_RESPONSE = (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError)
+NO_RESPONSE = (RequestFailed, TimeoutError)
 """The exceptions of a request that gets no response."""
 
 
@@ -116,63 +99,25 @@ def _resource_and_name(path: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds in the Retry-After header; None without one. As upstream, dates are not supported."""
-    value = headers.get("Retry-After", "")
+    """Return the seconds in the Retry-After header; None without one. As upstream, dates are not supported.
+
+    ``headers`` are by their names in lower case.
+    """
+    value = headers.get("retry-after", "")
     # Upstream reads 63 bits. Many more digits would be an infinite number.
     return float(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
 
 
 def connection_broke(error: BaseException) -> bool:
     """Report whether an established connection broke, as opposed to one that could not be established."""
-    return isinstance(error, _BROKE) and not isinstance(error, _NOT_SENT)
+    return isinstance(error, ConnectionBroke)
 
 
 def unreachable(server: str, request: str, error: BaseException, *, is_write: bool) -> Unreachable:
     """Return the error of a request without a response. It is uncertain if a write may have been received."""
-    sent = not isinstance(error, _NOT_SENT)
-    tls = _tls(error)
-    if tls is not None:
+    sent = not isinstance(error, NotConnected)
+    tls = error.__cause__
+    if isinstance(tls, ssl.SSLError):
         return TLSFailed(f"{server}: {explain_tls_error(tls)}", uncertain=is_write and sent)
-    return Unreachable(f"{server}: {request}: {_reason(error)}", uncertain=is_write and sent)
-
-
-def _reason(error: BaseException) -> str:
-    match error:
-        case aiohttp.ConnectionTimeoutError():
-            return "timed out while connecting"
-        case TimeoutError():
-            return "timed out waiting for the response"
-        case aiohttp.ClientConnectorDNSError():
-            return "the host name cannot be resolved"
-        case aiohttp.ClientProxyConnectionError():
-            return "the proxy cannot be reached"
-        case aiohttp.ClientHttpProxyError():
-            return f"the proxy answered with status {error.status}"
-        case aiohttp.ClientConnectorError():
-            return _system(error.os_error, "cannot connect")
-        case aiohttp.ServerDisconnectedError():
-            return "the server closed the connection"
-        case aiohttp.ClientPayloadError():
-            return "the response was cut off"
-        case OSError():
-            return _system(error, "the connection broke")
-        case _:
-            return "the response is not HTTP"
-
-
-def _system(error: OSError, otherwise: str) -> str:
-    """Return the system's error message: asyncio's own messages contain addresses."""
-    return os.strerror(error.errno).lower() if error.errno else otherwise
-
-
-def _tls(error: BaseException) -> ssl.SSLError | None:
-    """Return the TLS error that caused a failure, if there is one."""
-    inner: object = error
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        inner = error.certificate_error
-    elif isinstance(error, aiohttp.ClientConnectorError):
-        inner = error.os_error
-    elif isinstance(error, aiohttp.ClientOSError):
-        # With TLS 1.3 a server refuses the client certificate only after the client has completed its handshake.
-        inner = error.__cause__
-    return inner if isinstance(inner, ssl.SSLError) else None
+    reason = str(error) if isinstance(error, RequestFailed) else "timed out waiting for the response"
+    return Unreachable(f"{server}: {request}: {reason}", uncertain=is_write and sent)

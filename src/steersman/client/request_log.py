@@ -6,7 +6,7 @@ Bodies are never logged. Values of headers that may carry credentials are masked
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -36,7 +36,7 @@ UNMASKED_HEADERS = frozenset(
 """Headers whose values are logged."""
 
 
-def log_request(method: str, server: str, path: str, headers: Mapping[str, str]) -> None:
+def log_request(method: str, server: str, path: str, headers: Iterable[tuple[str, str]]) -> None:
     """Log a request that is about to be sent."""
     if log.isEnabledFor(V[7]):
         values = {"verb": method, "url": _url(server, path), "headers": _headers(headers)}
@@ -51,7 +51,7 @@ def log_response(
         return
     values: dict[str, Any] = {"verb": method, "url": _url(server, path), "status": _status(code)}
     if headers and log.isEnabledFor(V[8]):
-        values["headers"] = _headers(headers)
+        values["headers"] = _headers(headers.items())
     values["milliseconds"] = int(seconds * 1000)
     log.log(
         V[6], "%s %s: %s", method, values["url"], values["status"], extra=structured("Response", **values)
@@ -71,8 +71,7 @@ def _url(server: str, path: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) + path
 
 
-def _headers(headers: Mapping[str, str]) -> str:
+def _headers(headers: Iterable[tuple[str, str]]) -> str:
     return "".join(
-        f"{name}: {value if name.lower() in UNMASKED_HEADERS else '<masked>'}\n"
-        for name, value in headers.items()
+        f"{name}: {value if name.lower() in UNMASKED_HEADERS else '<masked>'}\n" for name, value in headers
     )

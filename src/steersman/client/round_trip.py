@@ -11,19 +11,20 @@ When a request is retried:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
-from multidict import CIMultiDict
-from yarl import URL
 
 from steersman.api.errors import Unreachable
 from steersman.api.token_bucket import TokenBucket
 from steersman.client import request_log
 from steersman.client.auth import Authenticator, Credential
 from steersman.client.config import ClientConfig, ConfigError
+from steersman.client.connection import Response
+from steersman.client.connector import host_of
 from steersman.client.request_errors import (
     NO_RESPONSE,
     connection_broke,
@@ -31,7 +32,7 @@ from steersman.client.request_errors import (
     retry_after,
     unreachable,
 )
-from steersman.client.transport import BEFORE_SEND, CONNECT_TIMEOUT, Transport
+from steersman.client.transport import ConnectionPool, Transport
 
 MAX_RETRIES = 10
 """Retries of one request, as upstream limits them."""
@@ -92,31 +93,31 @@ class RoundTripper:
         transport: Transport,
         auth: Authenticator,
         bucket: TokenBucket,
-        headers: CIMultiDict[str],
+        headers: Sequence[tuple[str, str]],
         *,
         timeout: float,
         on_request: Callable[[RequestAttempt], None] | None,
         sleep: Callable[[float], Awaitable[object]],
         fence: Callable[[], bool] | None = None,
     ) -> None:
+        """``headers`` are those of every request."""
         self._server = config.server
+        self._prefix = urlsplit(config.server).path
         self._fence = fence
         self._transport = transport
         self._auth = auth
         self._bucket = bucket
-        self._headers = headers
-        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
+        self._headers = (("Host", host_header(config.server)), *headers)
+        self._constant_lines = header_lines(self._headers)
+        self._timeout = timeout
         self._max_retry_after = timeout
         self._on_request = on_request
         self._sleep = sleep
-        self._open_responses: set[aiohttp.ClientResponse] = set()
+        self._open_responses: set[Response] = set()
         self.closed = False
 
     def close(self) -> None:
-        """Abort requests in progress.
-
-        aiohttp does not wake the reader of a response when it closes the connection, so each is closed here.
-        """
+        """Abort requests in progress."""
         self.closed = True
         for response in tuple(self._open_responses):
             response.close()
@@ -124,29 +125,22 @@ class RoundTripper:
     async def send(self, request: ApiRequest) -> bytes:
         """Return the body of a successful response. Raises `ApiError` otherwise."""
         throttled = await self._bucket.acquire()
+        loop = asyncio.get_running_loop()
         attempt = 0
         renewed = False
         while True:
             credential = await self._credential()
-            started = asyncio.get_running_loop().time()
+            started = loop.time()
             code, size = 0, 0
-            received: aiohttp.ClientResponse | None = None
+            received: Response | None = None
             try:
-                async with self._transport.pool(credential) as pool, pool.concurrency:
-                    started = asyncio.get_running_loop().time()
-                    with self._fenced(request):
-                        response = await pool.requests.request(
-                            request.method,
-                            URL(self._server + request.path, encoded=True),
-                            data=request.body,
-                            headers=self._request_headers(request, credential),
-                            timeout=self._timeout,
-                            allow_redirects=False,
-                            **pool.options,
-                        )
-                    with self._tracked(response):
-                        body = await response.read()
-                    received, code, size = response, response.status, len(body)
+                with self._transport.pool(credential) as pool:
+                    async with pool.concurrency:
+                        started = loop.time()
+                        response = await self._begin(pool, request, credential, started + self._timeout)
+                        with self._tracked(response):
+                            body = await response.read()
+                received, code, size = response, response.status, len(body)
             except NO_RESPONSE as error:
                 wait = self._retry_delay_after_failure(request, attempt, error)
             except ConfigError as error:
@@ -165,23 +159,20 @@ class RoundTripper:
             throttled = await self._bucket.acquire()
 
     @asynccontextmanager
-    async def open_watch(
-        self, request: ApiRequest, timeout: int | None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def open_watch(self, request: ApiRequest, timeout: int | None) -> AsyncIterator[Response]:
         """Open a watch and return its streaming response. Leaving the context closes the connection.
 
         As upstream, watches are not throttled: they are few, and long.
         """
         # A limit of the whole watch, which the server ends in time: one of each read would set a timer for every event.
         whole = (timeout if timeout is not None else MAX_WATCH) + WATCH_GRACE
-        limits = aiohttp.ClientTimeout(total=whole, sock_connect=CONNECT_TIMEOUT)
         attempt = 0
         renewed = False
         while True:
             credential = await self._credential()
-            async with AsyncExitStack() as stack:
+            with ExitStack() as stack:
                 try:
-                    response = await self._start(stack, request, credential, limits, attempt)
+                    response = await self._start(stack, request, credential, whole, attempt)
                     body = b"" if response.status == 200 else await response.read()
                 except NO_RESPONSE as error:
                     wait = self._retry_delay_after_failure(request, attempt, error)
@@ -199,56 +190,34 @@ class RoundTripper:
             await self._sleep(wait)
 
     async def _start(
-        self,
-        stack: AsyncExitStack,
-        request: ApiRequest,
-        credential: Credential,
-        limits: aiohttp.ClientTimeout,
-        attempt: int,
-    ) -> aiohttp.ClientResponse:
+        self, stack: ExitStack, request: ApiRequest, credential: Credential, whole: float, attempt: int
+    ) -> Response:
         """Send the request that opens a watch. The stack releases its pool and response."""
-        pool = await stack.enter_async_context(self._transport.pool(credential))
+        pool = stack.enter_context(self._transport.pool(credential))
         started = asyncio.get_running_loop().time()
-        code = 0
-        received: aiohttp.ClientResponse | None = None
+        response: Response | None = None
         try:
-            received = response = await pool.watches.request(
-                request.method,
-                URL(self._server + request.path, encoded=True),
-                headers=self._request_headers(request, credential),
-                timeout=limits,
-                allow_redirects=False,
-                **pool.options,
-            )
-            code = response.status
+            response = await self._begin(pool, request, credential, started + whole)
         finally:
-            self._report(request, received, code, started, 0, 0.0, attempt)
+            code = response.status if response is not None else 0
+            self._report(request, response, code, started, 0, 0.0, attempt)
         stack.enter_context(self._tracked(response))
         return response
 
-    @contextmanager
-    def _fenced(self, request: ApiRequest) -> Iterator[None]:
-        """Check the fence for a write once it has a connection: it may have waited long for that."""
-        fence = self._fence
-        if fence is None or not request.is_write:
-            yield
-            return
-
-        def check() -> None:
-            if not fence():
-                raise Unreachable(
-                    f"{self._server}: {request} was not sent: this process is no longer the leader"
-                )
-
-        before = BEFORE_SEND.set(check)
-        try:
-            yield
-        finally:
-            BEFORE_SEND.reset(before)
+    async def _begin(
+        self, pool: ConnectionPool, request: ApiRequest, credential: Credential, deadline: float
+    ) -> Response:
+        """Send a request over a connection of its own and return its response once the head is there."""
+        connection = await pool.connection()
+        # It may have waited long for the connection.
+        if self._fence is not None and request.is_write and not self._fence():
+            pool.take_back(connection)
+            raise Unreachable(f"{self._server}: {request} was not sent: this process is no longer the leader")
+        return await connection.send(self._head(request, credential, pool), request.body, deadline)
 
     @contextmanager
-    def _tracked(self, response: aiohttp.ClientResponse) -> Iterator[None]:
-        """Close the response in the end. Unless it was read completely, this closes its connection too."""
+    def _tracked(self, response: Response) -> Iterator[None]:
+        """Close the response in the end. Unless it was received completely, this closes its connection, too."""
         self._open_responses.add(response)
         try:
             yield
@@ -269,7 +238,7 @@ class RoundTripper:
         return 1.0 if attempt else 0.0
 
     def _retry_delay_after_response(
-        self, request: ApiRequest, attempt: int, response: aiohttp.ClientResponse, body: bytes
+        self, request: ApiRequest, attempt: int, response: Response, body: bytes
     ) -> float:
         """Return the seconds until a refused request is retried. Raises the response's error if it must not be."""
         code = response.status
@@ -279,20 +248,28 @@ class RoundTripper:
             raise error_from_response(request.method, request.path, code, response.headers, body)
         return delay
 
-    def _request_headers(self, request: ApiRequest, credential: Credential) -> CIMultiDict[str]:
-        headers = self._headers.copy()
-        headers["Accept"] = request.accept
+    def _head(self, request: ApiRequest, credential: Credential, pool: ConnectionPool) -> bytes:
+        """Return request line and headers."""
+        own = [("Accept", request.accept)]
         if credential.authorization:
-            headers["Authorization"] = credential.authorization
+            own.append(("Authorization", credential.authorization))
         if request.body is not None:
-            headers["Content-Type"] = request.content_type
-        request_log.log_request(request.method, self._server, request.path, headers)
-        return headers
+            own.append(("Content-Type", request.content_type))
+            own.append(("Content-Length", str(len(request.body))))
+        target = self._prefix + request.path
+        if pool.connector.relays:
+            target = self._server + request.path
+            if pool.connector.proxy_authorization:
+                own.append(("Proxy-Authorization", pool.connector.proxy_authorization))
+        if not _is_target(target):
+            raise Unreachable(f"{self._server}: {request} was not sent: its path is not one of a URL")
+        request_log.log_request(request.method, self._server, request.path, (*self._headers, *own))
+        return f"{request.method} {target} HTTP/1.1\r\n{self._constant_lines}{header_lines(own)}\r\n".encode()
 
     def _report(
         self,
         request: ApiRequest,
-        response: aiohttp.ClientResponse | None,
+        response: Response | None,
         code: int,
         started: float,
         size: int,
@@ -316,3 +293,23 @@ class RoundTripper:
                     attempt=attempt,
                 )
             )
+
+
+_is_target = re.compile("[!-~]+").fullmatch
+"""Whether a request line can hold a path: with a blank or a line break in it, it would be another request."""
+
+
+def header_lines(headers: Iterable[tuple[str, str]]) -> str:
+    """Return headers as they are sent. Raises `ConfigError` for a value that would be more than one header."""
+    for name, value in headers:
+        if not value.isprintable():
+            raise ConfigError(f"the header {name} would contain a line break or another control character")
+    return "".join([f"{name}: {value}\r\n" for name, value in headers])
+
+
+def host_header(server: str) -> str:
+    """Return the Host header of a server's URL."""
+    parts = urlsplit(server)
+    host = host_of(parts)
+    bracketed = f"[{host}]" if ":" in host else host
+    return bracketed if parts.port is None else f"{bracketed}:{parts.port}"

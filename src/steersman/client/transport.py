@@ -9,46 +9,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-import aiohttp
 import msgspec
-from aiohttp.connector import Connection as Connector
 
 from steersman.client.auth import Credential
 from steersman.client.config import ClientConfig, ConfigError, ExecPlugin, TlsConfig
+from steersman.client.connection import Connection
+from steersman.client.connector import Connector
 from steersman.client.tls import TlsMaterial, client_context, file_versions, load_material, pem_files
 
 log = logging.getLogger(__name__)
 
 RELOAD_INTERVAL = 1.0
 """Seconds between checks of the certificate files."""
-CONNECT_TIMEOUT = 30.0
-"""Seconds to connect to the server, as upstream's dialer allows."""
 IDLE_TIMEOUT = 60.0
 """Seconds an idle connection is kept.
 
 The server closes idle connections after 90 seconds; closing them earlier makes it rare that a request is sent on a
 connection that is just being closed.
 """
-USER_TIMEOUT = 5.0
-"""Seconds that sent bytes may stay unacknowledged before the connection is closed (TCP_USER_TIMEOUT).
-
-The system's default is a quarter of an hour, and a write must not arrive long after its sender lost the lease.
-"""
-
-BEFORE_SEND: ContextVar[Callable[[], None]] = ContextVar("sending", default=lambda: None)
-"""Called for each request once it has a connection and before it is sent. Raises to keep it from being sent."""
 
 
 class TransportKey(msgspec.Struct, frozen=True):
     """The settings that two clients must share to use the same connections."""
 
+    server: str
     tls: TlsConfig
     plugin: ExecPlugin | None
     """Plugins may provide client certificates, so connections of two plugins are never mixed."""
@@ -57,7 +45,7 @@ class TransportKey(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, config: ClientConfig) -> TransportKey:
-        return cls(config.tls, config.user.plugin, config.proxy, config.secure)
+        return cls(config.server, config.tls, config.user.plugin, config.proxy, config.secure)
 
 
 class ConcurrencyLimit:
@@ -108,26 +96,65 @@ class ConcurrencyLimit:
 
 
 class ConnectionPool:
-    """Connections with one SSL context: a limited number for requests, and one for each watch."""
+    """Connections to one server with one SSL context. Idle ones are used again, the latest first."""
 
     def __init__(self, key: TransportKey, material: TlsMaterial, limit: int) -> None:
         self.material = material
         self.users = 0
-        self.options: dict[str, Any] = {}
-        if key.secure:
-            self.options["ssl"] = client_context(material, key.tls)
-        if key.tls.server_name:
-            self.options["server_hostname"] = key.tls.server_name
-        if key.proxy:
-            self.options["proxy"] = key.proxy
-        self.concurrency = ConcurrencyLimit(limit=limit)
-        self.requests = _session()
+        context = client_context(material, key.tls) if key.secure else None
+        self.connector = Connector(key.server, context, key.tls.server_name, key.proxy)
         # Watches are long and do not count: those of a hundred kinds would leave no room for requests.
-        self.watches = _session()
+        self.concurrency = ConcurrencyLimit(limit=limit)
+        self.closed = False
+        self._open: set[Connection] = set()
+        self._idle: list[Connection] = []
+        """In the order in which they became idle."""
+        self._sweep: asyncio.TimerHandle | None = None
 
-    async def close(self) -> None:
-        await self.requests.close()
-        await self.watches.close()
+    async def connection(self) -> Connection:
+        """Return a connection for one request. Raises `NotConnected`."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable:
+                return connection
+        connection = await self.connector.connect(self.take_back)
+        if self.closed:
+            connection.abort()
+        else:
+            self._open.add(connection)
+        return connection
+
+    def close(self) -> None:
+        """Close all connections. Requests that are under way fail."""
+        self.closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        self._idle.clear()
+        for connection in tuple(self._open):
+            connection.abort()
+        self._open.clear()
+
+    def take_back(self, connection: Connection) -> None:
+        """Take back a connection whose response is complete; forget one that is lost."""
+        if connection.usable and not self.closed:
+            self._idle.append(connection)
+            if self._sweep is None:
+                self._sweep = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, self._close_idle)
+            return
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+
+    def _close_idle(self) -> None:
+        """Close the connections that were idle for long."""
+        self._sweep = None
+        loop = asyncio.get_running_loop()
+        longest = loop.time() - IDLE_TIMEOUT
+        for connection in [each for each in self._idle if each.idle_since <= longest]:
+            connection.abort()
+        if self._idle:
+            self._sweep = loop.call_at(self._idle[0].idle_since + IDLE_TIMEOUT, self._close_idle)
 
 
 class Transport:
@@ -144,8 +171,8 @@ class Transport:
         self._retired: list[ConnectionPool] = []
         self.clients = 0
 
-    @asynccontextmanager
-    async def pool(self, credential: Credential) -> AsyncIterator[ConnectionPool]:
+    @contextmanager
+    def pool(self, credential: Credential) -> Iterator[ConnectionPool]:
         """Return the current pool, which stays open until the context is left.
 
         Raises `ConfigError` if the certificates have never been usable.
@@ -157,21 +184,21 @@ class Transport:
         finally:
             pool.users -= 1
             if self._retired:
-                await self._sweep()
+                self._sweep()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close all pools, including those in use."""
         pools = [*self._retired, *([self._pool] if self._pool is not None else [])]
         self._retired, self._pool = [], None
         for pool in pools:
-            await pool.close()
+            pool.close()
 
-    async def _sweep(self) -> None:
+    def _sweep(self) -> None:
         """Close replaced pools that are no longer in use."""
         idle = [pool for pool in self._retired if not pool.users]
         self._retired = [pool for pool in self._retired if pool.users]
         for pool in idle:
-            await pool.close()
+            pool.close()
 
     def _current(self, credential: Credential) -> ConnectionPool:
         pool = self._pool
@@ -246,53 +273,11 @@ class TransportCache:
         transport.clients += 1
         return transport
 
-    async def release(self, config: ClientConfig) -> None:
+    def release(self, config: ClientConfig) -> None:
         """Release the transport of a client; the last client closes it."""
         key = TransportKey.of(config)
         transport = self._by_key[key]
         transport.clients -= 1
         if not transport.clients:
             del self._by_key[key]
-            await transport.close()
-
-
-class _Request(aiohttp.ClientRequest):
-    """Runs the `BEFORE_SEND` check: waiting for a connection may take long."""
-
-    async def send(self, conn: Connector) -> aiohttp.ClientResponse:
-        BEFORE_SEND.get()()
-        return await super().send(conn)
-
-
-def _session() -> aiohttp.ClientSession:
-    session = aiohttp.ClientSession(
-        request_class=_Request,
-        connector=aiohttp.TCPConnector(
-            # ConcurrencyLimit is the limit: aiohttp's own does not keep the order of arrival.
-            limit=0,
-            keepalive_timeout=IDLE_TIMEOUT,
-            socket_factory=_socket,
-            ttl_dns_cache=30,
-        ),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
-        # Warnings and audit annotations are headers, and can be long.
-        max_line_size=65536,
-        max_field_size=65536,
-    )
-    # aiohttp would resend a PUT or DELETE when the connection breaks, and has no option against it.
-    # RoundTripper decides which requests may be repeated.
-    session._retry_connection = False
-    return session
-
-
-def _socket(address: Any) -> socket.socket:
-    """Create a socket with TCP keepalive, which detects a dead peer within about a minute."""
-    family, type_, protocol = address[:3]
-    made = socket.socket(family, type_, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    user_timeout = ("TCP_USER_TIMEOUT", round(USER_TIMEOUT * 1000))
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 2), user_timeout):
-        if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return made
+            transport.close()

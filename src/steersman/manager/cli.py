@@ -11,7 +11,6 @@ from typing import TextIO
 from steersman.manager.flags import UsageError
 from steersman.manager.verb import Verb, columns, find, help_text
 from steersman.manager.verbs import RUN, VERBS, WHY
-from steersman.runtime.python_gc import without_collector
 
 HEAD = """\
 steersman: the control loops of Kubernetes, to run, import, question and fast-forward.
@@ -29,20 +28,20 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of ``steersman``."""
     words = list(sys.argv[1:] if argv is None else argv)
-    return _guarded(lambda: _call(words, own_process=argv is None))
+    return _guarded(lambda: _call(words))
 
 
 def kube_controller_manager() -> int:
     """Entry point of ``kube-controller-manager``, an alias of ``steersman run``."""
-    return _guarded(lambda: _perform(RUN, sys.argv[1:], own_process=True))
+    return _guarded(lambda: RUN.call(sys.argv[1:]))
 
 
 def kubectl_why() -> int:
     """Entry point of ``kubectl-why``, which kubectl runs for ``kubectl why``."""
-    return _guarded(lambda: _perform(WHY, sys.argv[1:], own_process=True))
+    return _guarded(lambda: WHY.call(sys.argv[1:]))
 
 
-def _call(words: list[str], own_process: bool) -> int:
+def _call(words: list[str]) -> int:
     words = _verb_first(words)
     name = (
         {"-h": "help", "--help": "help", "--version": "version"}.get(words[0], words[0]) if words else "help"
@@ -52,7 +51,7 @@ def _call(words: list[str], own_process: bool) -> int:
             return _help(words[1:])
         print(HEAD, *columns([(verb.name, verb.summary) for verb in VERBS]), "", TAIL, sep="\n")
         return 0
-    return _perform(find(VERBS, name), words[1:], own_process)
+    return find(VERBS, name).call(words[1:])
 
 
 def _verb_first(words: list[str]) -> list[str]:
@@ -79,16 +78,6 @@ def _help(words: list[str]) -> int:
     verb = find(VERBS, words[0])
     print(help_text(find(verb.verbs, words[1], verb.path) if verb.verbs and words[1:] else verb))
     return 0
-
-
-def _perform(verb: Verb, words: Sequence[str], own_process: bool) -> int:
-    """Perform a verb. ``own_process``: nothing else runs in this process."""
-    if own_process and verb is RUN:
-        from steersman.manager import process
-
-        with without_collector():
-            process.import_aiohttp()
-    return verb.call(words)
 
 
 def _guarded(work: Callable[[], int]) -> int:

@@ -19,24 +19,6 @@ TASK_TIMEOUT = 1.0
 """Seconds for the remaining tasks to end once the main task has ended."""
 EXIT_TIMEOUT = 5.0
 """Seconds to write the last log lines when the process exits at once."""
-_CA_FILE = "SSL_CERT_FILE"
-
-
-def import_aiohttp() -> None:
-    """Import aiohttp without the system's CA certificates, which it would load twice at import.
-
-    Loading them takes a tenth of a second, and every connection here has its own SSL context. Only for a process that
-    runs nothing else: other users of aiohttp in it would have no CA certificates.
-    """
-    before = os.environ.get(_CA_FILE)
-    os.environ[_CA_FILE] = os.devnull
-    try:
-        import aiohttp  # noqa: F401
-    finally:
-        if before is None:
-            del os.environ[_CA_FILE]
-        else:
-            os.environ[_CA_FILE] = before
 
 
 def raise_file_limit() -> int:
