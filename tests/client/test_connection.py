@@ -57,6 +57,21 @@ async def talking(talk: Talk) -> AsyncIterator[Peer]:
             peer.connection.abort()
 
 
+class Sink(asyncio.Transport):
+    """A transport to no server: a test hands over what one would send."""
+
+    closed = False
+
+    def write(self, data: object) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def abort(self) -> None:
+        self.closed = True
+
+
 def answering(*answers: bytes, keep: bool = True) -> Talk:
     """One answer to each request; then the server keeps the connection, or closes it."""
 
@@ -74,18 +89,7 @@ def answering(*answers: bytes, keep: bool = True) -> Talk:
 @pytest.mark.parametrize("answer", [OK, CHUNKED, COMPRESSED, HINTED])
 async def test_a_response_in_single_bytes_is_the_same(answer: bytes) -> None:
     peer = Peer()
-
-    class Transport(asyncio.Transport):
-        def write(self, data: object) -> None:
-            pass
-
-        def is_closing(self) -> bool:
-            return False
-
-        def abort(self) -> None:
-            pass
-
-    peer.connection.connection_made(Transport())
+    peer.connection.connection_made(Sink())
     asked = asyncio.create_task(peer.ask())
     await asyncio.sleep(0)
     for at in range(len(answer)):
@@ -205,6 +209,25 @@ async def test_a_request_that_is_cancelled_closes_its_connection() -> None:
         with pytest.raises(asyncio.CancelledError):
             await asked
         assert not peer.connection.usable
+
+
+async def test_a_request_that_is_cancelled_after_its_response_leaves_the_connection_to_the_next() -> None:
+    peer = Peer()
+    sink = Sink()
+    peer.connection.connection_made(sink)
+    first = asyncio.create_task(peer.ask())
+    await asyncio.sleep(0)
+    peer.connection.data_received(OK)
+    second = peer.ask()
+    second.send(None)  # It is sent before the first task goes on, and finds that it is cancelled.
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert not sink.closed
+    peer.connection.data_received(OK)
+    with pytest.raises(StopIteration) as stop:
+        second.send(None)
+    assert await stop.value.value.read() == b"hello"
 
 
 async def test_closing_a_response_fails_its_reader() -> None:

@@ -230,7 +230,11 @@ class Connection(asyncio.Protocol):
         try:
             return await sent
         except asyncio.CancelledError:
-            self.abort()
+            if self._sent is sent:
+                self.abort()
+            elif not sent.cancelled() and sent.exception() is None:
+                # A response that is complete has left the connection to another request.
+                sent.result().close()
             raise
 
     def abort(self) -> None:
