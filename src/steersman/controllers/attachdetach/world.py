@@ -104,7 +104,7 @@ class NodeState(msgspec.Struct, frozen=True):
 
     @property
     def attached(self) -> bool:
-        """The driver says so. Fibre Channel has no driver: there, the report is all there is."""
+        """The driver says so. Fibre Channel and iSCSI have no driver: there, the report is all there is."""
         if self.volume.plugin != CSI:
             return self.reported
         return self.attachment is not None and self.attachment.status.attached
