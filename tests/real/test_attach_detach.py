@@ -381,7 +381,18 @@ async def later(stage: Any) -> Document:
     await storage.answer("moving", "n2")
     await storage.reported("n2", unique("moving"))
     await stage.quiet()
-    return {"found": found, "moved": await storage.state()}
+    moved = await storage.state()
+    # Somebody deletes the VolumeAttachment of a volume that is still mounted, so that another node gets it.
+    await stage.api.delete(PODS, stage.namespace, "kept", grace=0)
+    await storage.add_pod("kept-2", "n2", "kept")
+    await stage.told("FailedAttachVolume", "kept-2")
+    name = (await storage.attachment("kept", "n1")).metadata.name
+    await stage.api.delete(VOLUMEATTACHMENTS, "", name)
+    await storage.answer("kept", "n2")
+    await storage.reported("n2", unique("moving"), unique("kept"))
+    await storage.reported("n1", unique("unreported"), unique("lost"))
+    await stage.quiet()
+    return {"found": found, "moved": moved, "freed": await storage.state()}
 
 
 @pytest.fixture(scope="module")
@@ -397,7 +408,7 @@ def continued(both: Callable[..., Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("what", ["found", "moved", "events"])
+@pytest.mark.parametrize("what", ["found", "moved", "freed", "events"])
 def test_both_managers_go_on_where_another_one_stopped(
     continued: dict[str, dict[str, Any]], alike: Callable[..., None], what: str
 ) -> None:
