@@ -225,8 +225,8 @@ class Rounds:
                 return [each for each in pods if each.spec.nodeName == node]
             case Read():
                 if isinstance(action.target, Address) and action.target.kind is VOLUMEATTACHMENTS:
-                    found = self.caches[VOLUMEATTACHMENTS].get(action.target.key) or self.unseen_attachment
-                    return found or NotFound("gone")
+                    cached = self.caches[VOLUMEATTACHMENTS].get(action.target.key)
+                    return cached or self.unseen_attachment or NotFound("gone")
                 return self.caches[NODES].get(action.target.key) or NotFound("gone")
         return USUAL
 

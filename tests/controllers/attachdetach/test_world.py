@@ -16,13 +16,13 @@ DETACH_ERROR = "sim.steersman.dev/detach-error"
 ATTACH_ERROR = "sim.steersman.dev/attach-error"
 
 
-def claim(name: str = "data") -> dict[str, Any]:
+def claim(name: str = "data", modes: str = "ReadWriteOnce") -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": name},
         "spec": {
-            "accessModes": ["ReadWriteOnce"],
+            "accessModes": [modes],
             "storageClassName": "csi-sim",
             "resources": {"requests": {"storage": "1Gi"}},
         },
@@ -190,6 +190,35 @@ def test_a_request_that_hangs_does_not_hold_up_other_volumes(hanging: faults.Fau
         for name in names:
             running(cluster, name)
         assert (reported(cluster, "node-1"), reported(cluster, "node-2")) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("method", "resource"),
+    [("create", "volumeattachments"), ("patch", "nodes")],
+    ids=["a VolumeAttachment", "the status of a node"],
+)
+def test_a_request_that_hangs_does_not_hold_up_a_shared_volume_on_other_nodes(
+    method: str, resource: str
+) -> None:
+    hanging = faults.slow_response(30, method, resource, times=1)
+    with Cluster(nodes=3, controllers=CREW, csi=True, faults=[hanging]) as cluster:
+        nodes = ("node-1", "node-2", "node-3")
+        cluster.apply([claim(modes="ReadWriteMany"), *(pod(name, name) for name in nodes)])
+        cluster.wait_until(lambda: len(running_pods(cluster)) == 2, 9)
+        for name in nodes:
+            running(cluster, name)
+
+
+def test_a_detach_that_hangs_does_not_hold_up_a_shared_volume_on_other_nodes() -> None:
+    hanging = faults.slow_response(30, "delete", "volumeattachments", times=1)
+    with Cluster(nodes=2, controllers=CREW, csi=True, faults=[hanging]) as cluster:
+        cluster.apply([claim(modes="ReadWriteMany"), pod("first", "node-1")])
+        running(cluster, "first")
+        cluster.delete("pod", "first")
+        cluster.wait_until(lambda: reported(cluster, "node-1") == 0)
+        cluster.apply(pod("second", "node-2"))
+        cluster.wait_until(lambda: running_pods(cluster) == ["second"], 9)
+        cluster.wait_until(lambda: attached_to(cluster) == [("node-2", True)], 60)
 
 
 def test_many_requests_that_hang_do_not_hold_up_a_detach() -> None:
