@@ -475,8 +475,11 @@ def test_a_new_process_finishes_a_detach() -> None:
     assert rounds.memory.volumes == {}
 
 
-def test_a_report_without_an_attachment_or_a_pod_is_withdrawn() -> None:
-    rounds = Rounds(node(attached=(VOLUME,)))
+@pytest.mark.parametrize(
+    "name", [VOLUME, "kubernetes.io/fc/[5001]:1", "kubernetes.io/iscsi/portal:3260:iqn:1"]
+)
+def test_a_report_without_an_attachment_or_a_pod_is_withdrawn(name: str) -> None:
+    rounds = Rounds(node(attached=(name,)))
     assert rounds.reported() == ()
     assert rounds.memory.volumes == {}
 
