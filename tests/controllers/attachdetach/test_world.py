@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -233,6 +234,42 @@ def test_many_requests_that_hang_do_not_hold_up_a_detach() -> None:
         cluster.wait_until(lambda: reported(cluster, "node-1") == 0, 8)
         for name in names:
             running(cluster, name)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_volumes_end_where_their_pods_are_whatever_hangs(seed: int) -> None:
+    chance = Random(seed)
+    nodes, hanging = ("node-1", "node-2", "node-3"), []
+    for method, resource in (
+        ("create", "volumeattachments"),
+        ("delete", "volumeattachments"),
+        ("patch", "nodes"),
+    ):
+        delay, times = chance.choice((3, 30)), chance.randint(1, 4)
+        hanging.append(faults.slow_response(delay, method, resource, times=times))
+    with Cluster(seed, nodes=3, controllers=CREW, csi=True, faults=hanging, shuffle=True) as cluster:
+        cluster.apply([claim("shared", "ReadWriteMany"), claim("data")])
+        pods: dict[str, tuple[str, str]] = {}
+        for number in range(12):
+            name, on = f"p{number}", chance.choice(nodes)
+            volume = chance.choice(("shared", "shared", "data"))
+            if volume == "data":
+                for other in [each for each, (_, used) in pods.items() if used == "data"]:
+                    cluster.delete("pod", other)
+                    del pods[other]
+            cluster.apply(pod(name, on, volume))
+            pods[name] = on, volume
+            cluster.advance(seconds=chance.choice((0.1, 1, 5)))
+            if chance.random() < 0.4:
+                gone = chance.choice(list(pods))
+                cluster.delete("pod", gone)
+                del pods[gone]
+        for name in pods:
+            running(cluster, name)
+        wanted = {(on, volume) for on, volume in pods.values()}
+        cluster.wait_until(lambda: attached_to(cluster) == sorted((on, True) for on, _ in wanted), 600)
+        counts = [sum(on == each for each, _ in wanted) for on in nodes]
+        cluster.wait_until(lambda: [reported(cluster, on) for on in nodes] == counts, 60)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
