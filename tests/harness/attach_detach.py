@@ -29,7 +29,7 @@ from steersman.controllers.attachdetach import controller
 from steersman.controllers.attachdetach.memory import Memory
 from steersman.controllers.attachdetach.world import MANAGED
 from steersman.controllers.shared.volumes import attachment_name, volume_named
-from steersman.intent.actions import Action, Create, Delete, Emit, List, Patch, Read
+from steersman.intent.actions import Action, Address, Create, Delete, Emit, List, Patch, Read
 from steersman.intent.controller import Change, memory_of
 from steersman.intent.metrics import Measure, Metric
 from steersman.intent.settings import Settings
@@ -122,6 +122,8 @@ class Rounds:
         """What happens before an action is answered."""
         self.unseen_pods: list[Pod] = []
         """Pods that the server has, and the cache does not show yet."""
+        self.unseen_attachment: VolumeAttachment | None = None
+        """A VolumeAttachment that the server has, and the cache does not show yet."""
         self.verdicts: dict[Key, Verdict] = {}
         self._due: dict[Key, float] = {}
         self._queue: dict[Key, None] = {}
@@ -222,6 +224,9 @@ class Rounds:
                 pods = (*self.caches[PODS].list(), *self.unseen_pods)
                 return [each for each in pods if each.spec.nodeName == node]
             case Read():
+                if isinstance(action.target, Address) and action.target.kind is VOLUMEATTACHMENTS:
+                    cached = self.caches[VOLUMEATTACHMENTS].get(action.target.key)
+                    return cached or self.unseen_attachment or NotFound("gone")
                 return self.caches[NODES].get(action.target.key) or NotFound("gone")
         return USUAL
 

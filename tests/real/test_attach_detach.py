@@ -221,6 +221,8 @@ async def tell(stage: Any) -> Document:
     await storage.add_volume("shared", RWX)
     await storage.add_volume("ebs", awsElasticBlockStore={"volumeID": "aws://zone/vol-1", "fsType": "ext4"})
     await storage.add_volume("fibre", fc={"targetWWNs": ["50060e801049cfd1"], "lun": 0})
+    iscsi = {"targetPortal": "192.0.2.1:3260", "iqn": "iqn.2026-01.com.example:a", "lun": 1}
+    await storage.add_volume("iscsi", iscsi=iscsi)
     await storage.add_volume("plain", csi={"driver": PLAIN, "volumeHandle": "plain"})
     await storage.add_volume("host", hostPath={"path": "/data"})
     await storage.add_volume("unmanaged")
@@ -229,12 +231,14 @@ async def tell(stage: Any) -> Document:
         ("shared-2", "n2", "shared"),
         ("ebs", "n1", "ebs"),
         ("fibre", "n1", "fibre"),
+        ("iscsi", "n1", "iscsi"),
         ("plain", "n1", "plain"),
         ("host", "n1", "host"),
         ("unmanaged", "kubelet-managed", "unmanaged"),
     ):
         await storage.add_pod(name, on, volume)
     await storage.add_pod("inline", "n1", cinder={"volumeID": "disk-1", "fsType": "xfs"})
+    await storage.add_pod("inline-iscsi", "n1", iscsi={**iscsi, "lun": 2})
     await storage.add_pod(
         "ephemeral",
         "n1",
@@ -251,6 +255,8 @@ async def tell(stage: Any) -> Document:
         unique("vol-1", "ebs.csi.aws.com"),
         unique("disk-1", "cinder.csi.openstack.org"),
         "kubernetes.io/fc/[50060e801049cfd1]:0",
+        "kubernetes.io/iscsi/192.0.2.1:3260:iqn.2026-01.com.example:a:1",
+        "kubernetes.io/iscsi/192.0.2.1:3260:iqn.2026-01.com.example:a:2",
     )
     await storage.reported("n1", *many)
     await storage.reported("n2", unique("moving"), unique("shared"))
@@ -266,7 +272,8 @@ async def tell(stage: Any) -> Document:
     # Pods end: by themselves, and on a node that is out of service.
     await stage.patch(PODS, "ebs", {"status": {"phase": "Succeeded"}}, "status")
     await storage.let_go("ebs", "n1")
-    await stage.api.delete(PODS, stage.namespace, "fibre", grace=0)
+    for name in ("fibre", "iscsi", "inline-iscsi"):
+        await stage.api.delete(PODS, stage.namespace, name, grace=0)
     await storage.reported("n1", unique("shared"), unique("disk-1", "cinder.csi.openstack.org"))
     await storage.mount("n3", unique("flaky"))
     await stage.patch(NODES, "n3", {"spec": {"taints": [OUT_OF_SERVICE]}})
@@ -374,7 +381,18 @@ async def later(stage: Any) -> Document:
     await storage.answer("moving", "n2")
     await storage.reported("n2", unique("moving"))
     await stage.quiet()
-    return {"found": found, "moved": await storage.state()}
+    moved = await storage.state()
+    # Somebody deletes the VolumeAttachment of a volume that is still mounted, so that another node gets it.
+    await stage.api.delete(PODS, stage.namespace, "kept", grace=0)
+    await storage.add_pod("kept-2", "n2", "kept")
+    await stage.told("FailedAttachVolume", "kept-2")
+    name = (await storage.attachment("kept", "n1")).metadata.name
+    await stage.api.delete(VOLUMEATTACHMENTS, "", name)
+    await storage.answer("kept", "n2")
+    await storage.reported("n2", unique("moving"), unique("kept"))
+    await storage.reported("n1", unique("unreported"), unique("lost"))
+    await stage.quiet()
+    return {"found": found, "moved": moved, "freed": await storage.state()}
 
 
 @pytest.fixture(scope="module")
@@ -390,7 +408,7 @@ def continued(both: Callable[..., Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("what", ["found", "moved", "events"])
+@pytest.mark.parametrize("what", ["found", "moved", "freed", "events"])
 def test_both_managers_go_on_where_another_one_stopped(
     continued: dict[str, dict[str, Any]], alike: Callable[..., None], what: str
 ) -> None:

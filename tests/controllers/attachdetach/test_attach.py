@@ -113,7 +113,6 @@ def test_two_volumes_of_a_pod_are_both_reported() -> None:
         (node(managed=False), volume(), claim(), pod()),
         (node("n2"), volume(), claim(), pod()),
         (node(), volume(hostPath={"path": "/data"}), claim(), pod()),
-        (node(), volume(iscsi={"targetPortal": "p", "iqn": "i", "lun": 0}), claim(), pod()),
         (node(), volume(), claim(), driver(False), pod()),
     ],
     ids=[
@@ -132,7 +131,6 @@ def test_two_volumes_of_a_pod_are_both_reported() -> None:
         "node not managed",
         "unknown node",
         "host path",
-        "iscsi, which kubelets attach",
         "driver that needs no attaching",
     ],
 )
@@ -215,17 +213,27 @@ def test_a_malformed_volume_of_a_migrated_plugin_is_left_alone() -> None:
     assert rounds.actions == []
 
 
+FIBRE: dict[str, Any] = {"fc": {"targetWWNs": ["5001"], "lun": 1}}
+ISCSI: dict[str, Any] = {
+    "iscsi": {"targetPortal": "10.0.2.15:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 3}
+}
+
+
 @pytest.mark.parametrize(
-    "objects",
+    ("source", "name"),
     [
-        (volume(fc={"targetWWNs": ["5001"], "lun": 1}), claim(), pod()),
-        (pod(volumes=[{"name": "pv", "fc": {"targetWWNs": ["5001"], "lun": 1}}]),),
+        (FIBRE, "kubernetes.io/fc/[5001]:1"),
+        ({"fc": {"wwids": ["3600"]}}, "kubernetes.io/fc/[3600]"),
+        (ISCSI, "kubernetes.io/iscsi/10.0.2.15:3260:iqn.2001-04.com.example:a:3"),
     ],
-    ids=["PersistentVolume", "inline"],
+    ids=["Fibre Channel", "Fibre Channel, by its world wide identifier", "iSCSI"],
 )
-def test_a_fibre_channel_volume_is_only_reported(objects: tuple[object, ...]) -> None:
+@pytest.mark.parametrize("inline", [False, True])
+def test_a_volume_without_a_driver_is_only_reported(source: dict[str, Any], name: str, inline: bool) -> None:
+    """A kubelet mounts no volume of these plugins before it is reported."""
+    objects = (pod(volumes=[{"name": "pv", **source}]),) if inline else (volume(**source), claim(), pod())
     rounds = Rounds(node(), *objects)
-    assert rounds.reported() == ("kubernetes.io/fc/[5001]:1",)
+    assert rounds.reported() == (name,)
     assert rounds.attached_to == []
     assert rounds.events == [ATTACHED]
     rounds.delete_pod()

@@ -126,6 +126,50 @@ def test_a_mounted_volume_is_detached_by_force_from_a_node_that_is_not_ready_for
     assert rounds.measured(FORCED_DETACHES) == [(1.0, ("timeout",))]
 
 
+def test_a_mounted_volume_whose_attachment_another_client_deletes_counts_as_detached() -> None:
+    """Upstream looks once a minute. So a volume is freed by hand from a node that will not come back."""
+    rounds = ready_world()
+    become(rounds)
+    rounds.delete_pod()
+    rounds.put(pod("p2", on="n2"))
+    found = rounds.attachment()
+    assert found is not None
+    rounds.remove(found)
+    assert (rounds.attached_to, rounds.reported()) == (["n2"], ())
+    assert rounds.measured(FORCED_DETACHES) == []
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [{"disable-attach-detach-reconcile-sync": True}, {"attach-detach-reconcile-sync-period": 0.5}],
+    ids=str,
+)
+def test_it_counts_as_attached_where_the_check_is_disabled(flags: dict[str, Any]) -> None:
+    rounds = ready_world(**flags)
+    rounds.delete_pod()
+    found = rounds.attachment()
+    assert found is not None
+    rounds.remove(found)
+    assert rounds.reported() == (VOLUME,)
+
+
+def test_an_attachment_that_only_the_cache_lacks_is_none_that_is_deleted() -> None:
+    rounds = ready_world()
+    rounds.unseen_attachment = found = rounds.attachment()
+    assert found is not None
+    rounds.delete_pod()
+    rounds.remove(found)
+    assert rounds.reported() == (VOLUME,)
+
+
+def test_a_report_that_no_attachment_or_pod_was_seen_for_waits_for_the_kubelet() -> None:
+    """As upstream, a new process does not know the volume well enough to look for its attachment."""
+    rounds = Rounds(node(attached=(VOLUME,), in_use=(VOLUME,)))
+    assert rounds.reported() == (VOLUME,)
+    rounds.mount("n1")
+    assert rounds.reported() == ()
+
+
 def test_the_time_runs_while_the_node_is_still_healthy() -> None:
     rounds = ready_world()
     rounds.delete_pod()
@@ -431,8 +475,11 @@ def test_a_new_process_finishes_a_detach() -> None:
     assert rounds.memory.volumes == {}
 
 
-def test_a_report_without_an_attachment_or_a_pod_is_withdrawn() -> None:
-    rounds = Rounds(node(attached=(VOLUME,)))
+@pytest.mark.parametrize(
+    "name", [VOLUME, "kubernetes.io/fc/[5001]:1", "kubernetes.io/iscsi/portal:3260:iqn:1"]
+)
+def test_a_report_without_an_attachment_or_a_pod_is_withdrawn(name: str) -> None:
+    rounds = Rounds(node(attached=(name,)))
     assert rounds.reported() == ()
     assert rounds.memory.volumes == {}
 

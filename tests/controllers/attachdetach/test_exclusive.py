@@ -101,6 +101,42 @@ def test_a_shared_volume_is_attached_to_all_nodes(modes: tuple[str, ...]) -> Non
     assert rounds.attached_to == ["(n1)", "n2"]
 
 
+@pytest.mark.parametrize(
+    ("modes", "of_node", "of_all"),
+    [((RWX,), ["n2"], ["n1", "n2", ""]), ((RWO,), [""], [""])],
+    ids=["shared", "exclusive"],
+)
+def test_a_shared_volume_has_a_round_for_each_node(
+    modes: tuple[str, ...], of_node: list[str], of_all: list[str]
+) -> None:
+    rounds = ready_world(modes=modes)
+    rounds.verdicts.clear()
+    rounds.put(pod("p2", on="n2"))
+    assert list(rounds.verdicts) == [Key(each, VOLUME) for each in of_node]
+    rounds.remove(claim())
+    rounds.verdicts.clear()
+    rounds.put(claim())
+    assert list(rounds.verdicts) == [Key(each, VOLUME) for each in of_all]
+
+
+@pytest.mark.parametrize(("before", "after"), [((RWO,), (RWX,)), ((RWX,), (RWO,))], ids=str)
+def test_access_modes_that_change_lose_no_node(before: tuple[str, ...], after: tuple[str, ...]) -> None:
+    rounds = ready_world(modes=before)
+    rounds.put(volume(modes=after))
+    rounds.delete_pod()
+    rounds.mount("n1")
+    rounds.let_go()
+    rounds.put(pod("p2", on="n2"))
+    assert rounds.attached_to == ["n2"]
+    rounds.answer("n2")
+    assert (rounds.reported("n1"), rounds.reported("n2")) == ((), (VOLUME,))
+    rounds.delete_pod("p2")
+    rounds.let_go("n2")
+    rounds.advance(3600)
+    assert rounds.memory.volumes == {}
+    assert not rounds.memory.counted_nodes(VOLUME)
+
+
 def test_the_volume_moves_when_its_pod_does() -> None:
     rounds = ready_world()
     rounds.mount("n1")

@@ -47,14 +47,14 @@ def test_a_volume_that_needs_no_attaching_is_in_use_and_not_desired() -> None:
 def test_the_actual_state_follows_attachments_and_reports() -> None:
     rounds = ready_world()
     rounds.put(pod("p2"))
-    assert rounds.memory.is_counted(VOLUME)
+    assert rounds.memory.counted_nodes(VOLUME)
     rounds.delete_pod("p1")
     rounds.delete_pod("p2")
     rounds.mount("n1")
     assert last(rounds)[PLUGIN, "desired_state_of_world"] == 0
     rounds.let_go()
     assert last(rounds)[PLUGIN, "actual_state_of_world"] == 0
-    assert not rounds.memory.is_counted(VOLUME)
+    assert not rounds.memory.counted_nodes(VOLUME)
 
 
 def test_an_attach_is_timed_from_the_attachment_to_the_drivers_answer() -> None:

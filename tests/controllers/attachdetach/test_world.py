@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,13 +17,13 @@ DETACH_ERROR = "sim.steersman.dev/detach-error"
 ATTACH_ERROR = "sim.steersman.dev/attach-error"
 
 
-def claim(name: str = "data") -> dict[str, Any]:
+def claim(name: str = "data", modes: str = "ReadWriteOnce") -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": name},
         "spec": {
-            "accessModes": ["ReadWriteOnce"],
+            "accessModes": [modes],
             "storageClassName": "csi-sim",
             "resources": {"requests": {"storage": "1Gi"}},
         },
@@ -192,6 +193,35 @@ def test_a_request_that_hangs_does_not_hold_up_other_volumes(hanging: faults.Fau
         assert (reported(cluster, "node-1"), reported(cluster, "node-2")) == (3, 3)
 
 
+@pytest.mark.parametrize(
+    ("method", "resource"),
+    [("create", "volumeattachments"), ("patch", "nodes")],
+    ids=["a VolumeAttachment", "the status of a node"],
+)
+def test_a_request_that_hangs_does_not_hold_up_a_shared_volume_on_other_nodes(
+    method: str, resource: str
+) -> None:
+    hanging = faults.slow_response(30, method, resource, times=1)
+    with Cluster(nodes=3, controllers=CREW, csi=True, faults=[hanging]) as cluster:
+        nodes = ("node-1", "node-2", "node-3")
+        cluster.apply([claim(modes="ReadWriteMany"), *(pod(name, name) for name in nodes)])
+        cluster.wait_until(lambda: len(running_pods(cluster)) == 2, 9)
+        for name in nodes:
+            running(cluster, name)
+
+
+def test_a_detach_that_hangs_does_not_hold_up_a_shared_volume_on_other_nodes() -> None:
+    hanging = faults.slow_response(30, "delete", "volumeattachments", times=1)
+    with Cluster(nodes=2, controllers=CREW, csi=True, faults=[hanging]) as cluster:
+        cluster.apply([claim(modes="ReadWriteMany"), pod("first", "node-1")])
+        running(cluster, "first")
+        cluster.delete("pod", "first")
+        cluster.wait_until(lambda: reported(cluster, "node-1") == 0)
+        cluster.apply(pod("second", "node-2"))
+        cluster.wait_until(lambda: running_pods(cluster) == ["second"], 9)
+        cluster.wait_until(lambda: attached_to(cluster) == [("node-2", True)], 60)
+
+
 def test_many_requests_that_hang_do_not_hold_up_a_detach() -> None:
     hanging = faults.slow_response(10, "create", "volumeattachments", nth=2, times=20)
     with Cluster(nodes=2, controllers=CREW, csi=True, faults=[hanging]) as cluster:
@@ -204,6 +234,42 @@ def test_many_requests_that_hang_do_not_hold_up_a_detach() -> None:
         cluster.wait_until(lambda: reported(cluster, "node-1") == 0, 8)
         for name in names:
             running(cluster, name)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_volumes_end_where_their_pods_are_whatever_hangs(seed: int) -> None:
+    chance = Random(seed)
+    nodes, hanging = ("node-1", "node-2", "node-3"), []
+    for method, resource in (
+        ("create", "volumeattachments"),
+        ("delete", "volumeattachments"),
+        ("patch", "nodes"),
+    ):
+        delay, times = chance.choice((3, 30)), chance.randint(1, 4)
+        hanging.append(faults.slow_response(delay, method, resource, times=times))
+    with Cluster(seed, nodes=3, controllers=CREW, csi=True, faults=hanging, shuffle=True) as cluster:
+        cluster.apply([claim("shared", "ReadWriteMany"), claim("data")])
+        pods: dict[str, tuple[str, str]] = {}
+        for number in range(12):
+            name, on = f"p{number}", chance.choice(nodes)
+            volume = chance.choice(("shared", "shared", "data"))
+            if volume == "data":
+                for other in [each for each, (_, used) in pods.items() if used == "data"]:
+                    cluster.delete("pod", other)
+                    del pods[other]
+            cluster.apply(pod(name, on, volume))
+            pods[name] = on, volume
+            cluster.advance(seconds=chance.choice((0.1, 1, 5)))
+            if chance.random() < 0.4:
+                gone = chance.choice(list(pods))
+                cluster.delete("pod", gone)
+                del pods[gone]
+        for name in pods:
+            running(cluster, name)
+        wanted = {(on, volume) for on, volume in pods.values()}
+        cluster.wait_until(lambda: attached_to(cluster) == sorted((on, True) for on, _ in wanted), 600)
+        counts = [sum(on == each for each, _ in wanted) for on in nodes]
+        cluster.wait_until(lambda: [reported(cluster, on) for on in nodes] == counts, 60)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -15,11 +15,10 @@ from steersman.api.kinds import (
     ObjectReference,
     OwnerReference,
     PersistentVolumeClaimVolumeSource,
+    Volume,
 )
 from steersman.api.kinds.selinux import (
     SELINUX_PODS,
-    ISCSIVolumeSource,
-    MountedVolume,
     MountingContainer,
     PodSecurityContext,
     SecurityContext,
@@ -44,6 +43,7 @@ from steersman.api.kinds.volume_sources import (
     FCVolumeSource,
     HostPathVolumeSource,
     ISCSIPersistentVolumeSource,
+    ISCSIVolumeSource,
     NFSVolumeSource,
 )
 from steersman.api.scheme import Key
@@ -67,7 +67,7 @@ def pod(
     name: str = "pod1",
     level: str = "s0:c1,c2",
     policy: str | None = None,
-    *volumes: MountedVolume,
+    *volumes: Volume,
     uid: str = "",
     containers: tuple[MountingContainer, ...] = (),
 ) -> SELinuxPod:
@@ -75,17 +75,17 @@ def pod(
     mounts = tuple(VolumeMount(name=volume.name) for volume in volumes)
     spec = SELinuxPodSpec(
         securityContext=PodSecurityContext(seLinuxOptions=options, seLinuxChangePolicy=policy),
-        volumes=(MountedVolume(name="emptyDir1"), *volumes),
+        volumes=(Volume(name="emptyDir1"), *volumes),
         containers=containers or (MountingContainer(volumeMounts=mounts),),
     )
     return SELinuxPod(metadata=ObjectMeta(name=name, namespace=NAMESPACE, uid=uid or name), spec=spec)
 
 
-def of_claim(name: str = "pvc1", volume: str = "vol1") -> MountedVolume:
-    return MountedVolume(name=volume, persistentVolumeClaim=PersistentVolumeClaimVolumeSource(claimName=name))
+def of_claim(name: str = "pvc1", volume: str = "vol1") -> Volume:
+    return Volume(name=volume, persistentVolumeClaim=PersistentVolumeClaimVolumeSource(claimName=name))
 
 
-EBS = MountedVolume(
+EBS = Volume(
     name="inlineVolume", awsElasticBlockStore=AWSElasticBlockStoreVolumeSource(volumeID="inlinevol1")
 )
 CLAIM = PersistentVolumeClaim(
@@ -168,12 +168,12 @@ def events(actions: list[Action[Any]]) -> list[tuple[str, str, str]]:
             [Use("kubernetes.io/iscsi/p:i:3", ":::s0", MOUNT)],
         ),
         (
-            (pod("pod1", "s0", None, MountedVolume(name="i", iscsi=ISCSIVolumeSource(targetPortal="p", iqn="i", lun=3))),),
+            (pod("pod1", "s0", None, Volume(name="i", iscsi=ISCSIVolumeSource(targetPortal="p", iqn="i", lun=3))),),
             [Use("kubernetes.io/iscsi/p:i:3", ":::s0", MOUNT)],
         ),
         ((pod("pod1", "s0", None, of_claim()), CLAIM, volume(nfs=NFSVolumeSource(server="s", path="/p"))), []),
         ((pod("pod1", "s0", None, of_claim()), CLAIM, volume(hostPath=HostPathVolumeSource(path="/p"))), []),
-        ((pod("pod1", "s0", None, MountedVolume(name="c", csi=CSIVolumeSource(driver=DRIVER))), driver()), []),
+        ((pod("pod1", "s0", None, Volume(name="c", csi=CSIVolumeSource(driver=DRIVER))), driver()), []),
         ((pod("pod1", "s0", None, of_claim()), replace(CLAIM, status=PersistentVolumeClaimStatus(phase="Lost")), volume(), driver()), []),
         ((pod("pod1", "s0", None, of_claim()), CLAIM, driver()), []),
         ((pod("pod1", "s0", None, of_claim()), replace(CLAIM, metadata=replace(CLAIM.metadata, uid="another")), volume(), driver()), []),
@@ -313,7 +313,7 @@ def test_the_claim_of_an_ephemeral_volume_belongs_to_its_pod(owner: str, uses: i
             ownerReferences=(OwnerReference(uid=owner, controller=True),),
         ),
     )
-    found = pod("pod1", "s0", None, MountedVolume(name="scratch", ephemeral=EphemeralVolumeSource()))
+    found = pod("pod1", "s0", None, Volume(name="scratch", ephemeral=EphemeralVolumeSource()))
     seen = observe(caches(found, mine, volume(), driver()), Key(NAMESPACE, "pod1"))
     assert seen is not None
     assert len(seen.uses) == uses

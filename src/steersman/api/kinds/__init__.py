@@ -26,6 +26,7 @@ from steersman.api.kinds.volume_sources import (
     CSIVolumeSource,
     FCVolumeSource,
     GCEPersistentDiskVolumeSource,
+    ISCSIVolumeSource,
     PortworxVolumeSource,
     VsphereVirtualDiskVolumeSource,
 )
@@ -160,6 +161,7 @@ class Volume(Struct, frozen=True):
     csi: CSIVolumeSource | None = None
     fc: FCVolumeSource | None = None
     gcePersistentDisk: GCEPersistentDiskVolumeSource | None = None
+    iscsi: ISCSIVolumeSource | None = None
     portworxVolume: PortworxVolumeSource | None = None
     vsphereVolume: VsphereVirtualDiskVolumeSource | None = None
 

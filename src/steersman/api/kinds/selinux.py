@@ -36,19 +36,9 @@ class MountingContainer(Struct, frozen=True):
     volumeMounts: tuple[VolumeMount, ...] = ()
 
 
-class ISCSIVolumeSource(Struct, frozen=True):
-    targetPortal: str = ""
-    iqn: str = ""
-    lun: int = 0
-
-
-class MountedVolume(Volume, frozen=True):
-    iscsi: ISCSIVolumeSource | None = None
-
-
 class SELinuxPodSpec(Struct, frozen=True):
     securityContext: PodSecurityContext | None = None
-    volumes: tuple[MountedVolume, ...] = ()
+    volumes: tuple[Volume, ...] = ()
     containers: tuple[MountingContainer, ...] = ()
     initContainers: tuple[MountingContainer, ...] = ()
     ephemeralContainers: tuple[MountingContainer, ...] = ()

@@ -97,6 +97,12 @@ class ISCSIPersistentVolumeSource(Struct, frozen=True):
     secretRef: SecretReference | None = None
 
 
+class ISCSIVolumeSource(Struct, frozen=True):
+    targetPortal: str = ""
+    iqn: str = ""
+    lun: int = 0
+
+
 class LocalVolumeSource(Struct, frozen=True):
     path: str = ""
     fsType: str | None = None

@@ -1,7 +1,8 @@
 """persistentvolume-attach-detach-controller (a dialogue): attaches volumes to the nodes whose pods use them.
 
 A round is about one volume, by the unique name that nodes know it by (`controllers.shared.volumes`): `world` tells which
-nodes want it and which have it, `reconciler` decides what to do about that, and `node_status` tells the kubelets.
+nodes want it and which have it, `reconciler` decides what to do about that, and `node_status` tells the kubelets. A volume
+that several nodes may have at once has a round for each node, whose key has the name of the node as its namespace.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ DISABLE_FORCE_DETACH = Flag(
 )
 SHORTEST_SYNC_PERIOD = 1.0
 LEND_AFTER = 0.5
-"""Seconds that the attach or detach of one volume may hold up those of others. Upstream runs each in a goroutine of its own."""
+"""Seconds that an attach or detach may hold up others. Upstream runs each in a goroutine of its own."""
 
 
 def configure(settings: Settings) -> Controller[World]:
@@ -96,7 +97,7 @@ def configure(settings: Settings) -> Controller[World]:
             Watch(CSIDRIVERS, to=driver_changed),
         ),
         # One round at a time, so that each finds the status of its node as the last one wrote it, unless a request hangs:
-        # then the round of its volume waits, and the others go on.
+        # then its round waits, and the others go on.
         workers=1,
         lend_after=LEND_AFTER,
         flags=(SYNC_PERIOD, DISABLE_SYNC, DISABLE_FORCE_DETACH),

@@ -34,7 +34,7 @@ from steersman.controllers.attachdetach.operations import (
 from steersman.controllers.attachdetach.world import NodeState, World
 from steersman.controllers.shared.pod_claims import claim_names
 from steersman.controllers.shared.volumes import CSI, attachment_name, inline_volumes
-from steersman.intent.actions import Address, Delete, List
+from steersman.intent.actions import Address, Delete, List, Read
 from steersman.intent.metrics import Measure
 
 CACHE_DELAY = 1.0
@@ -63,6 +63,10 @@ async def detach(seen: World, node: NodeState, memory: VolumeMemory, config: Con
     wait = memory.backoff(DETACH, name, volume.exclusive, seen.monotonic)
     if wait:
         return Progress(f"detaching from {name} failed, to be tried again", wait)
+    if node.mounted and name in memory.used and config.verify and await _is_attachment_gone(node):
+        # Another client has deleted it, and the driver has let it go: it may be attached elsewhere, as with upstream.
+        await unreport(seen, node, memory)
+        return Progress(f"no longer attached to {name}")
     requested = memory.detach_requested.setdefault(name, seen.monotonic)
     left = requested + UNMOUNT_TIMEOUT - seen.monotonic
     timed_out = left <= 0 and config.force_detach
@@ -100,6 +104,17 @@ async def _is_used(seen: World, node: NodeState) -> bool:
             return True
         if any(volume.name == seen.name for volume in inline_volumes(pod)):
             return True
+    return False
+
+
+async def _is_attachment_gone(node: NodeState) -> bool:
+    """Whether the server has no VolumeAttachment for a volume that needs one. The cache may be older than the report."""
+    if node.volume.plugin != CSI or node.attachment is not None:
+        return False
+    try:
+        await Read(Address(VOLUMEATTACHMENTS, "", attachment_name(node.volume, node.name)))
+    except NotFound:
+        return True
     return False
 
 

@@ -1,4 +1,4 @@
-"""The volumes that a change concerns: of a pod, a claim, a PersistentVolume, a VolumeAttachment, a driver or a node.
+"""The volumes that a change concerns, and the nodes where they may be on several: of a pod, a claim, a PersistentVolume, a VolumeAttachment, a driver or a node.
 
 Objects arrive in any order, so each of them leads to the volume as soon as the others are there. A node's heartbeat leads to
 none.
@@ -27,6 +27,8 @@ from steersman.controllers.attachdetach.world import (
     BY_SOURCE,
     has_out_of_service_taint,
     is_managed,
+    is_shared,
+    nodes_of_volume,
     pv_source,
     volumes_of_attachment,
     volumes_of_claim,
@@ -38,8 +40,17 @@ from steersman.controllers.shared.volumes import csi_volume, inline_volumes, vol
 from steersman.intent.controller import Caches, Change, memory_of
 
 
-def _keys(names: Iterable[str]) -> list[Key]:
-    return [Key("", name) for name in dict.fromkeys(names)]
+def _rounds(caches: Caches, names: Iterable[str], node: str = "") -> Iterator[Key]:
+    """The rounds of volumes; of one that several nodes may have, that of this node, or else those of all its nodes."""
+    for name in dict.fromkeys(names):
+        shared = is_shared(caches, name)
+        if node and shared:
+            yield Key(node, name)
+            continue
+        if shared:
+            yield from (Key(each, name) for each in nodes_of_volume(caches, name))
+        # Also for a shared volume: a pod that cannot be decoded may be on any node.
+        yield Key("", name)
 
 
 def pod_changed(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
@@ -50,7 +61,7 @@ def pod_changed(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
     if old is not None and new is not None and _same_use(old, new):
         return ()
     remembered = memory_of(caches, Memory).volumes_of_pod(pod.metadata.uid)
-    return _keys((*volumes_of_pod(caches, pod), *remembered))
+    return _rounds(caches, (*volumes_of_pod(caches, pod), *remembered), pod.spec.nodeName)
 
 
 def _same_use(old: Pod, new: Pod) -> bool:
@@ -68,40 +79,45 @@ def claim_changed(caches: Caches, change: Change[PersistentVolumeClaim]) -> Iter
         old is not None and (old.status.phase, old.spec.volumeName) == (new.status.phase, new.spec.volumeName)
     ):
         return ()
-    return _keys(volumes_of_claim(caches, new.key))
+    return _rounds(caches, volumes_of_claim(caches, new.key))
 
 
-def volume_changed(caches: Caches, change: Change[PersistentVolume]) -> Iterator[Key]:
+def volume_changed(caches: Caches, change: Change[PersistentVolume]) -> Iterable[Key]:
     """A volume that pods use, or that is attached."""
     old, new, pv = change.old, change.new, change.obj
     if old is not None and new is not None and old.spec == new.spec:
-        return
+        return ()
     name, ref = volume_name_of(pv), pv.spec.claimRef
     if name and (
         name in memory_of(caches, Memory).volumes
         or any(True for _ in caches[VOLUMEATTACHMENTS].by(BY_SOURCE, pv_source(pv.metadata.name)))
         or (ref is not None and any(True for _ in caches[PODS].by(BY_CLAIM, Key(ref.namespace, ref.name))))
     ):
-        yield Key("", name)
+        return _rounds(caches, (name,))
+    return ()
 
 
 def attachment_changed(caches: Caches, change: Change[VolumeAttachment]) -> Iterable[Key]:
-    return _keys(volumes_of_attachment(caches, change.obj))
+    """The volume of a VolumeAttachment, on its node."""
+    return _rounds(caches, volumes_of_attachment(caches, change.obj), change.obj.spec.nodeName)
 
 
-def driver_changed(caches: Caches, change: Change[CSIDriver]) -> Iterator[Key]:
+def driver_changed(caches: Caches, change: Change[CSIDriver]) -> Iterable[Key]:
     """The volumes of a driver that begins or ceases to need attaching."""
     if _needs_attaching(change.old) == _needs_attaching(change.new):
-        return
+        return ()
     driver = change.obj.metadata.name
     prefix = csi_volume(driver, "", "").name
-    for pv in caches[PERSISTENTVOLUMES].list():
-        if pv.spec.claimRef is not None and (name := volume_name_of(pv)).startswith(prefix):
-            yield Key("", name)
+    names = [
+        name
+        for pv in caches[PERSISTENTVOLUMES].list()
+        if pv.spec.claimRef is not None and (name := volume_name_of(pv)).startswith(prefix)
+    ]
     if driver in DRIVERS.values():
         # Only migrated in-tree plugins have inline volumes that are attached.
         for pod in caches[PODS].list():
-            yield from (Key("", volume.name) for volume in inline_volumes(pod) if volume.driver == driver)
+            names += (volume.name for volume in inline_volumes(pod) if volume.driver == driver)
+    return _rounds(caches, names)
 
 
 def _needs_attaching(driver: CSIDriver | None) -> bool:
@@ -114,14 +130,14 @@ def node_changed(caches: Caches, change: Change[Node]) -> Iterable[Key]:
     if old is not None and new is not None and _facts(old) == _facts(new):
         if _lists(old) == _lists(new):
             return ()
-        return _keys(_listed_once(old, new))
+        return _rounds(caches, _listed_once(old, new), name)
     names = [each for node in (old, new) if node is not None for _, each in _entries(node)]
     for attachment in caches[VOLUMEATTACHMENTS].by(BY_NODE, name):
         names += volumes_of_attachment(caches, attachment)
     if is_managed(old) != is_managed(new):
         for pod in caches[PODS].by("node", name):
             names += volumes_of_pod(caches, pod)
-    return _keys(names)
+    return _rounds(caches, names, name)
 
 
 def _facts(node: Node) -> tuple[object, ...]:

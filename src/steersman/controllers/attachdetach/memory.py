@@ -32,6 +32,7 @@ class VolumeUser(msgspec.Struct, frozen=True):
     """A pod that was seen to use a volume. It does so as long as it runs, whatever becomes of its claim."""
 
     pod: Key
+    node: str
     volume: AttachableVolume
 
 
@@ -112,8 +113,8 @@ class Memory:
         """The nodes whose status a round is writing: whether each volume is to be in ``volumesAttached``."""
         self._volumes_of_pod: dict[str, dict[str, None]] = {}
         """The volumes that each pod was seen to use, by the uid of the pod."""
-        self._counts: dict[str, Counter[tuple[str, str, str]]] = {}
-        """The part of each volume in the gauges."""
+        self._counts: dict[str, dict[str, Counter[tuple[str, str, str]]]] = {}
+        """The part of each volume on each node in the gauges."""
         self._totals: Counter[tuple[str, str, str]] = Counter()
 
     def volume(self, name: str) -> VolumeMemory:
@@ -122,9 +123,12 @@ class Memory:
     def forget(self, name: str) -> None:
         self.volumes.pop(name, None)
 
-    def set_users(self, name: str, users: dict[str, VolumeUser]) -> None:
-        """Take in the pods that use a volume, by their uids."""
+    def set_users(self, name: str, users: dict[str, VolumeUser], node: str = "") -> None:
+        """Take in the pods that use a volume, by their uids: those on one node, or on all."""
         volume = self.volume(name)
+        if node:
+            others = {uid: user for uid, user in volume.users.items() if user.node != node}
+            users = {**others, **users}
         for uid in volume.users:
             if uid not in users and (volumes := self._volumes_of_pod.get(uid)) is not None:
                 volumes.pop(name, None)
@@ -138,21 +142,24 @@ class Memory:
         """The volumes that a pod was seen to use."""
         return self._volumes_of_pod.get(uid, ())
 
-    def is_counted(self, volume: str) -> bool:
-        """Whether a volume has a part in the gauges."""
-        return volume in self._counts
+    def counted_nodes(self, volume: str) -> Iterable[str]:
+        """The nodes on which a volume has a part in the gauges."""
+        return tuple(self._counts.get(volume, ()))
 
     def count(
-        self, volume: str, counts: Counter[tuple[str, str, str]]
+        self, volume: str, node: str, counts: Counter[tuple[str, str, str]]
     ) -> Iterator[tuple[tuple[str, str, str], int]]:
-        """Take in the part of a volume in the gauges; yields the gauges that change, and their values."""
-        before = self._counts.get(volume, Counter())
+        """Take in the part of a volume on a node in the gauges; yields the gauges that change, and their values."""
+        before = self._counts.get(volume, {}).get(node, Counter())
         if before == counts:
             return
+        parts = self._counts.setdefault(volume, {})
         if counts:
-            self._counts[volume] = counts
+            parts[node] = counts
         else:
-            del self._counts[volume]
+            del parts[node]
+            if not parts:
+                del self._counts[volume]
         for label in dict.fromkeys((*before, *counts)):
             if before[label] != counts[label]:
                 self._totals[label] += counts[label] - before[label]

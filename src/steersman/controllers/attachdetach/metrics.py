@@ -47,12 +47,15 @@ async def measure(node: NodeState, operation: Operation, status: str, monotonic:
 
 async def count(seen: World) -> None:
     """Update the gauges that this volume has a part in."""
-    counts: Counter[tuple[str, str, str]] = Counter()
+    counted = [node for node in seen.memory.counted_nodes(seen.name) if seen.only in ("", node)]
+    parts: dict[str, Counter[tuple[str, str, str]]] = {node: Counter() for node in counted}
     for (node, plugin), number in seen.pods_in_use.items():
-        counts[IN_USE.name, node, plugin] = number
+        parts.setdefault(node, Counter())[IN_USE.name, node, plugin] = number
     for state in seen.nodes:
         plugin = state.volume.qualified_plugin
-        counts[TOTAL.name, plugin, DESIRED_STATE] += state.desired
-        counts[TOTAL.name, plugin, ACTUAL_STATE] += state.present
-    for (metric, first, second), value in seen.memory.count(seen.name, +counts):
-        await Measure(IN_USE if metric == IN_USE.name else TOTAL, value, (first, second))
+        part = parts.setdefault(state.name, Counter())
+        part[TOTAL.name, plugin, DESIRED_STATE] = state.desired
+        part[TOTAL.name, plugin, ACTUAL_STATE] = state.present
+    for node, part in parts.items():
+        for (metric, first, second), value in seen.memory.count(seen.name, node, +part):
+            await Measure(IN_USE if metric == IN_USE.name else TOTAL, value, (first, second))

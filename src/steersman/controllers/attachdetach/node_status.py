@@ -37,7 +37,7 @@ def reported_patch(node: Node, changes: Mapping[str, bool]) -> Patch[Node] | Non
     listed = [{"name": each.name, "devicePath": each.devicePath} for each in node.status.volumesAttached]
     wanted = [each for each in listed if changes.get(each["name"], True)]
     names = {each["name"] for each in listed}
-    # CSI and Fibre Channel leave it to the node to find the device.
+    # All plugins leave it to the node to find the device.
     wanted += [
         {"name": name, "devicePath": ""}
         for name, attached in changes.items()

@@ -25,7 +25,7 @@ class Config(msgspec.Struct, frozen=True):
     force_detach: bool = True
     """Detach a mounted volume from a node that is not ready when the time is over."""
     verify: bool = True
-    """Attach a volume again that is reported as attached, but no longer is."""
+    """Attach a volume again, or take it as detached, that is reported as attached and no longer is."""
 
 
 class Progress(msgspec.Struct, frozen=True):

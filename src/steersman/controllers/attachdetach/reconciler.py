@@ -12,7 +12,8 @@
     no VolumeAttachment <--driver-- deleting <--delete-- safe to detach <--live read-- unreported
 
 A volume that one node at a time may have is detached from one node before it is attached to another, and its operations
-wait for each other. Detaching comes first in a round.
+wait for each other. Detaching comes first in a round. The operations of another volume do not know of each other: as with
+upstream, one that hangs on a node holds up none on another.
 
 differs: upstream looks at all volumes every 100 ms, and verifies every minute that they are attached; here each change is
 handled when it happens.
@@ -63,8 +64,12 @@ async def decide(seen: World, now: datetime, config: Config = Config()) -> Verdi
 
 def remember(seen: World, memory: VolumeMemory) -> None:
     """Take in what must outlive the objects that show it."""
-    users = {pod.metadata.uid: VolumeUser(pod.key, node.volume) for node in seen.nodes for pod in node.pods}
-    seen.memory.set_users(seen.name, users)
+    users = {
+        pod.metadata.uid: VolumeUser(pod.key, node.name, node.volume)
+        for node in seen.nodes
+        for pod in node.pods
+    }
+    seen.memory.set_users(seen.name, users, seen.only)
     for node in seen.nodes:
         if not node.desired and not node.present:
             if node.name not in memory.operations:

@@ -104,7 +104,7 @@ class NodeState(msgspec.Struct, frozen=True):
 
     @property
     def attached(self) -> bool:
-        """The driver says so. Fibre Channel has no driver: there, the report is all there is."""
+        """The driver says so. Fibre Channel and iSCSI have no driver: there, the report is all there is."""
         if self.volume.plugin != CSI:
             return self.reported
         return self.attachment is not None and self.attachment.status.attached
@@ -124,7 +124,7 @@ class NodeState(msgspec.Struct, frozen=True):
 
 
 class World(msgspec.Struct, frozen=True):
-    """One volume: the nodes that want it or have it, by name."""
+    """One volume: the nodes that want it or have it, by name; or one of these nodes."""
 
     name: str
     nodes: tuple[NodeState, ...]
@@ -136,6 +136,8 @@ class World(msgspec.Struct, frozen=True):
     """The uids of the scheduled pods in the cache that name one of the claims, or the inline volume."""
     memory: Memory
     monotonic: float
+    only: str = ""
+    """The node that it is limited to; empty: it has all."""
 
 
 def has_out_of_service_taint(node: Node) -> bool:
@@ -152,10 +154,15 @@ def is_managed(node: Node | None) -> bool:
 
 def observe(caches: Caches, key: Key) -> World | None:
     name = key.name
+    only = key.namespace if key.namespace and is_shared(caches, name) else ""
     memory = memory_of(caches, Memory)
     remembered = memory.volumes.get(name) or VolumeMemory()
     pvs = tuple(caches[PERSISTENTVOLUMES].by(BY_VOLUME, name))
-    users = list(_users(caches, name, pvs, remembered))
+    users = [
+        (pod, volume)
+        for pod, volume in _users(caches, name, pvs, remembered)
+        if only in ("", pod.spec.nodeName)
+    ]
     in_use: Counter[tuple[str, str]] = Counter()
     wanted: dict[str, list[tuple[Pod, AttachableVolume]]] = {}
     for pod, volume in users:
@@ -165,14 +172,13 @@ def observe(caches: Caches, key: Key) -> World | None:
     known = _known_volume(name, pvs, users)
     if known is None:
         return None
-    names = dict.fromkeys(
-        (*wanted, *_attached_nodes(caches, name, pvs), *remembered.operations, *remembered.last_node_states)
-    )
+    names = dict.fromkeys((*wanted, *_attached_nodes(caches, name, pvs), *_remembered_nodes(remembered)))
     nodes = tuple(
         _node_state(caches, node, known, wanted.get(node, []), remembered.last_node_states.get(node))
         for node in sorted(names)
+        if only in ("", node)
     )
-    if not nodes and not in_use and name not in memory.volumes and not memory.is_counted(name):
+    if not nodes and not in_use and name not in memory.volumes and not memory.counted_nodes(name):
         return None
     claims = frozenset(Key(ref.namespace, ref.name) for pv in pvs if (ref := pv.spec.claimRef) is not None)
     cached = (
@@ -180,7 +186,31 @@ def observe(caches: Caches, key: Key) -> World | None:
         *caches[PODS].by(BY_INLINE_VOLUME, name),
     )
     known_pods = frozenset(pod.metadata.uid for pod in cached if pod.spec.nodeName)
-    return World(name, nodes, in_use, claims, known_pods, memory, caches.monotonic())
+    return World(name, nodes, in_use, claims, known_pods, memory, caches.monotonic(), only)
+
+
+def is_shared(caches: Caches, name: str) -> bool:
+    """Whether several nodes may have a volume at once, as far as it is known."""
+    known = [volume_of(pv) for pv in caches[PERSISTENTVOLUMES].by(BY_VOLUME, name)]
+    for pod in caches[PODS].by(BY_INLINE_VOLUME, name):
+        known += [volume for volume in inline_volumes(pod) if volume.name == name]
+        break
+    remembered = memory_of(caches, Memory).volumes.get(name)
+    if remembered is not None:
+        known += [user.volume for user in remembered.users.values()]
+    return not any(volume is not None and volume.exclusive for volume in known)
+
+
+def nodes_of_volume(caches: Caches, name: str) -> Iterable[str]:
+    """The nodes that have pods with a volume, or that it is attached to, or might be."""
+    remembered = memory_of(caches, Memory).volumes.get(name) or VolumeMemory()
+    pvs = tuple(caches[PERSISTENTVOLUMES].by(BY_VOLUME, name))
+    users = (pod.spec.nodeName for pod, _ in _users(caches, name, pvs, remembered))
+    return dict.fromkeys((*users, *_attached_nodes(caches, name, pvs), *_remembered_nodes(remembered)))
+
+
+def _remembered_nodes(remembered: VolumeMemory) -> Iterable[str]:
+    return (*remembered.operations, *remembered.last_node_states)
 
 
 def _users(

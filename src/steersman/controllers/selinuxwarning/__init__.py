@@ -16,7 +16,8 @@ from datetime import datetime
 import msgspec
 
 from steersman.api.go_quote import quote
-from steersman.api.kinds.selinux import SELINUX_PODS, MountedVolume, SELinuxPod
+from steersman.api.kinds import Volume
+from steersman.api.kinds.selinux import SELINUX_PODS, SELinuxPod
 from steersman.api.kinds.storage import (
     CSIDRIVERS,
     PERSISTENTVOLUMECLAIMS,
@@ -36,7 +37,6 @@ from steersman.intent.controller import Caches, Change, Controller, Watch, memor
 from steersman.intent.verdict import Rest, Verdict
 
 NAME = "selinux-warning-controller"
-ISCSI = "kubernetes.io/iscsi"
 COMPONENT = "selinux_warning"
 
 
@@ -116,41 +116,21 @@ class _Unbound(Exception):
     """A volume that is not known yet, because its claim is not bound."""
 
 
-def _resolve(caches: Caches, pod: SELinuxPod, volume: MountedVolume) -> AttachableVolume | None:
+def _resolve(caches: Caches, pod: SELinuxPod, volume: Volume) -> AttachableVolume | None:
     """The volume that a pod names; None: of a plugin that cannot mount it with a label. Raises `_Unbound`."""
     name = claim_name(pod, volume)
     try:
         if not name:
-            return _inline_iscsi(volume) or inline_volume_of(volume, pod.metadata.namespace)
+            return inline_volume_of(volume, pod.metadata.namespace)
         claim = caches[PERSISTENTVOLUMECLAIMS].get(Key(pod.metadata.namespace, name))
         if claim is None or (volume.ephemeral is not None and not is_made_for(claim, pod)):
             raise _Unbound
         pv = caches[PERSISTENTVOLUMES].get(Key("", claim.spec.volumeName))
         if pv is None or not is_bound_to(claim, pv):
             raise _Unbound
-        return _iscsi(pv) or volume_of(pv)
+        return volume_of(pv)
     except Untranslatable:
         return None
-
-
-def _iscsi(pv: PersistentVolume) -> AttachableVolume | None:
-    source = pv.spec.iscsi
-    if source is None:
-        return None
-    return _iscsi_volume(source.targetPortal, source.iqn, source.lun, pv.metadata.name)
-
-
-def _inline_iscsi(volume: MountedVolume) -> AttachableVolume | None:
-    source = volume.iscsi
-    return (
-        _iscsi_volume(source.targetPortal, source.iqn, source.lun, volume.name)
-        if source is not None
-        else None
-    )
-
-
-def _iscsi_volume(portal: str, iqn: str, lun: int, name: str) -> AttachableVolume:
-    return AttachableVolume(f"{ISCSI}/{portal}:{iqn}:{lun}", name, ISCSI)
 
 
 def _supports_mount(caches: Caches, volume: AttachableVolume) -> bool:

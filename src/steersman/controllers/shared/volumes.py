@@ -1,8 +1,8 @@
 """Volumes that are attached to nodes: the plugin and unique name of each, and how each may be attached.
 
 The unique name of a volume, such as ``kubernetes.io/csi/ebs.csi.aws.com^vol-1``, is the one in a node's
-``volumesAttached`` and ``volumesInUse``. Two plugins attach in 1.36: CSI, which all migrated in-tree plugins are
-translated to, and Fibre Channel, for which attaching is a mere entry in the node's status.
+``volumesAttached`` and ``volumesInUse``. Three plugins attach in 1.36: CSI, which all migrated in-tree plugins are
+translated to, and Fibre Channel and iSCSI, for which attaching is a mere entry in the node's status.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from steersman.api.kinds import Pod, Volume
 from steersman.api.kinds.storage import PersistentVolume, PersistentVolumeClaim
-from steersman.api.kinds.volume_sources import FCVolumeSource
+from steersman.api.kinds.volume_sources import FCVolumeSource, ISCSIPersistentVolumeSource, ISCSIVolumeSource
 from steersman.controllers.shared.csi_migration import (
     READ_ONLY_MANY,
     READ_WRITE_MANY,
@@ -28,6 +28,7 @@ from steersman.intent.metrics import Metric
 
 CSI = "kubernetes.io/csi"
 FIBRE_CHANNEL = "kubernetes.io/fc"
+ISCSI = "kubernetes.io/iscsi"
 SEPARATOR = "^"
 """Separates the driver and the handle in the name of a CSI volume; no driver's name has it."""
 BOUND = "Bound"
@@ -91,6 +92,9 @@ def volume_of(pv: PersistentVolume) -> AttachableVolume | None:
         unique = fibre_channel_name(spec.fc)
         exclusive = is_exclusive(spec.accessModes)
         return AttachableVolume(unique, name, FIBRE_CHANNEL, exclusive=exclusive, pv=name) if unique else None
+    if spec.iscsi is not None:
+        exclusive = is_exclusive(spec.accessModes)
+        return AttachableVolume(iscsi_name(spec.iscsi), name, ISCSI, exclusive=exclusive, pv=name)
     translated = translate(pv)
     if translated is None:
         return None
@@ -106,6 +110,8 @@ def inline_volume_of(volume: Volume, namespace: str) -> AttachableVolume | None:
     if volume.fc is not None:
         unique = fibre_channel_name(volume.fc)
         return AttachableVolume(unique, volume.name, FIBRE_CHANNEL) if unique else None
+    if volume.iscsi is not None:
+        return AttachableVolume(iscsi_name(volume.iscsi), volume.name, ISCSI)
     translated = translate_inline(volume, namespace)
     if translated is None:
         return None
@@ -161,7 +167,7 @@ def by_volume(pv: PersistentVolume) -> Iterable[str]:
 def inline_volumes(pod: Pod) -> Iterable[AttachableVolume]:
     """The inline volumes of a pod that are attached."""
     for volume in pod.spec.volumes:
-        if volume.fc is not None or is_migrated_inline(volume):
+        if _is_attached_inline(volume):
             try:
                 found = inline_volume_of(volume, pod.metadata.namespace)
             except Untranslatable:
@@ -173,9 +179,13 @@ def inline_volumes(pod: Pod) -> Iterable[AttachableVolume]:
 def by_inline_volume(pod: Pod) -> Iterable[str]:
     """Indexes a pod by the unique names of its inline volumes."""
     for volume in pod.spec.volumes:
-        if volume.fc is not None or is_migrated_inline(volume):
+        if _is_attached_inline(volume):
             return [each.name for each in inline_volumes(pod)]
     return ()  # as nearly all pods, at the least cost
+
+
+def _is_attached_inline(volume: Volume) -> bool:
+    return volume.fc is not None or volume.iscsi is not None or is_migrated_inline(volume)
 
 
 def volume_named(name: str) -> AttachableVolume | None:
@@ -183,7 +193,8 @@ def volume_named(name: str) -> AttachableVolume | None:
     if name.startswith(f"{CSI}/"):
         driver, separator, handle = name.removeprefix(f"{CSI}/").partition(SEPARATOR)
         return csi_volume(driver, handle, "nil") if separator else None
-    return AttachableVolume(name, "nil", FIBRE_CHANNEL) if name.startswith(f"{FIBRE_CHANNEL}/") else None
+    plugin = next((each for each in (FIBRE_CHANNEL, ISCSI) if name.startswith(f"{each}/")), "")
+    return AttachableVolume(name, "nil", plugin) if plugin else None
 
 
 def fibre_channel_name(source: FCVolumeSource) -> str:
@@ -191,6 +202,11 @@ def fibre_channel_name(source: FCVolumeSource) -> str:
     if source.targetWWNs and source.lun is not None:
         return f"{FIBRE_CHANNEL}/[{' '.join(source.targetWWNs)}]:{source.lun}"
     return f"{FIBRE_CHANNEL}/[{' '.join(source.wwids)}]" if source.wwids else ""
+
+
+def iscsi_name(source: ISCSIVolumeSource | ISCSIPersistentVolumeSource) -> str:
+    """The unique name of an iSCSI volume."""
+    return f"{ISCSI}/{source.targetPortal}:{source.iqn}:{source.lun}"
 
 
 def is_exclusive(access_modes: Iterable[str]) -> bool:
