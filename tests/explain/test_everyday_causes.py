@@ -132,6 +132,14 @@ def device_claim(device_class: str, count: int = 1) -> str:
     )
 
 
+def device_template(count: int = 1) -> str:
+    exactly = f"{{deviceClassName: simulated, count: {count}}}"
+    return (
+        "{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: gpu}, "
+        f"spec: {{spec: {{devices: {{requests: [{{name: gpu, exactly: {exactly}}}]}}}}}}}}"
+    )
+
+
 AUTOSCALER = """
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
@@ -164,6 +172,7 @@ spec:
 """
 DEVICES = "resourceClaims: [{name: gpu, resourceClaimName: gpu}]"
 TEMPLATE = "resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]"
+TEMPLATES = "resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}, {name: net, resourceClaimTemplateName: nets}]"
 GPU_NODE = (
     "{apiVersion: v1, kind: Node, metadata: {name: node-1, labels: {role: gpu}}, "
     "spec: {taints: [{key: gpu, effect: NoSchedule}]}}"
@@ -193,6 +202,30 @@ ROWS = {
         (deployment(TEMPLATE),),
         'Pod web-…: a ResourceClaim that it uses cannot be created: PodResourceClaim gpu: resource claim template "gpu": '
         'resourceclaimtemplate.resource.k8s.io "gpu" not found.',
+        "create ResourceClaimTemplate gpu",
+        dra=True,
+    ),
+    "the_second_of_two_templates_of_claims_does_not_exist": Row(
+        "deploy/web",
+        (device_template(), deployment(TEMPLATES)),
+        'Pod web-…: a ResourceClaim that it uses cannot be created: PodResourceClaim net: resource claim template "nets": '
+        'resourceclaimtemplate.resource.k8s.io "nets" not found.',
+        "create ResourceClaimTemplate nets",
+        dra=True,
+    ),
+    "a_template_of_claims_that_came_late_asks_for_too_much": Row(
+        "deploy/web",
+        (deployment(TEMPLATE), device_template(20)),
+        "Pod web-…: no node of 3 fits: 3 lack the devices that its ResourceClaims ask for.",
+        dra=True,
+    ),
+    "a_quota_of_claims_of_devices": Row(
+        "deploy/web",
+        (device_template(), quota("count/resourceclaims.resource.k8s.io: 0"), deployment(TEMPLATE)),
+        "Pod web-…: a ResourceClaim that it uses cannot be created: ResourceQuota tight is used up "
+        "(count/resourceclaims.resource.k8s.io=0 used of count/resourceclaims.resource.k8s.io=0), so no more "
+        "resourceclaims may be created.",
+        "raise the quota",
         dra=True,
     ),
     "a_class_of_devices_that_does_not_exist": Row(
@@ -578,3 +611,12 @@ def test_a_quota_tells_what_is_used_of_it() -> None:
         told = why(cluster, "quota/tight")
     assert told.first == "ResourceQuota shop/tight wants at most pods 1: pods 1 used."
     assert "ResourceQuota tight: pods is used up (1 of 1)." in text(told)
+
+
+def test_a_claim_for_extended_resources_is_used_by_its_pod() -> None:
+    mapping = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "gpu"}
+    with staged(BARE, device_claim("simulated"), dra=True) as cluster:
+        status = {"extendedResourceClaimStatus": {"resourceClaimName": "gpu", "requestMappings": [mapping]}}
+        cluster.patch("pod", "bare", {"status": status}, subresource="status", namespace=NAMESPACE)
+        told = why(cluster, "resourceclaim/gpu")
+    assert "not allocated, used by 1 pod" in text(told)
