@@ -156,7 +156,10 @@ def answer(seen: Observation, now: datetime) -> ResourcePoolStatusRequestStatus:
 
 
 def expiry(request: ResourcePoolStatusRequest) -> datetime | None:
-    """When a request is deleted; None where it has no time to count from."""
+    """When a request is deleted; None where it has no time to count from.
+
+    differs: upstream looks every 10 minutes, and deletes those whose time is over.
+    """
     since, ttl = request.metadata.creationTimestamp, PENDING_TTL
     if request.status is not None:
         ttl = ANSWERED_TTL
@@ -195,6 +198,7 @@ async def _update(request: ResourcePoolStatusRequest, status: ResourcePoolStatus
         await UpdateStatus(request, status)
     except ApiError as refused:
         error = refused
+        # differs: upstream tries six times; here the round is tried again with a growing delay until the request is deleted.
         await Measure(ERRORS, labels=labels)
     await Measure(PROCESSED, labels=labels)
     await Measure(SECONDS, await Elapsed(), labels)

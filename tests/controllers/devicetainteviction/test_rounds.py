@@ -532,6 +532,18 @@ def test_the_condition_of_a_rule_waits_for_pods_that_tolerate_it_for_a_time() ->
     assert condition(rounds) == ("False", COMPLETED, "1 pod evicted since starting the controller.")
 
 
+@pytest.mark.parametrize("gone", [pod(), LIMITED])
+def test_the_condition_of_a_rule_follows_pods_that_leave_the_device_before_they_are_evicted(
+    gone: Object,
+) -> None:
+    rounds = stored(LIMITED, pod(), rule())
+    rounds.advance(100)
+    assert condition(rounds) == ("True", PENDING, "1 pod needs to be evicted in 1 namespace.")
+    rounds.remove(gone)
+    rounds.advance(11)
+    assert condition(rounds) == ("False", "NotStarted", "")
+
+
 def test_two_rules_count_the_pod_that_both_evict() -> None:
     first, second = rule("first", device="instance"), rule("second", device="instance-no-execute", later=40)
     shared = claim("instance-no-execute", name="b", pods=("p", "q"), owner="q")

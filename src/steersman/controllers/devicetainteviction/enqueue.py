@@ -175,7 +175,11 @@ def _evicting_rules(caches: Caches) -> Iterator[Key]:
 
 
 def rules_after_pod(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
-    """All rules that evict, if a pod with claims comes to its node or is about to leave it."""
+    """All rules that evict, if a pod with claims comes to its node or is about to leave it.
+
+    differs: upstream counts again only after it has scheduled or carried out an eviction, and goes on to name a pod that was
+    deleted or whose claim was released before.
+    """
     old, new = change.old, change.new
     if not change.obj.spec.resourceClaims:
         return ()
