@@ -198,7 +198,6 @@ async def _update(request: ResourcePoolStatusRequest, status: ResourcePoolStatus
         await UpdateStatus(request, status)
     except ApiError as refused:
         error = refused
-        # differs: upstream tries six times; here the round is tried again with a growing delay until the request is deleted.
         await Measure(ERRORS, labels=labels)
     await Measure(PROCESSED, labels=labels)
     await Measure(SECONDS, await Elapsed(), labels)

@@ -119,14 +119,19 @@ def claim_changed(caches: Caches, change: Change[ResourceClaim], *, pod_groups: 
 
 
 def slice_changed(caches: Caches, change: Change[ResourceSlice], *, pod_groups: bool) -> Iterator[Key]:
-    """The pods that use a device of the pool which is tainted, or was: a slice of a later generation hides others."""
+    """The pods that use a device of the pool which is tainted, or was."""
     pool = pool_of(change.obj)
     if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
         return
-    slices = [*caches[RESOURCESLICES].by(BY_POOL, pool), *(each for each in (change.old, change.new) if each)]
+    changed = [each for each in (change.old, change.new) if each is not None]
+    # A slice hides those of earlier generations. The others of its own need no look, of which there may be hundreds.
+    generation = max(each.spec.pool.generation for each in changed)
+    hidden = [
+        each for each in caches[RESOURCESLICES].by(BY_POOL, pool) if each.spec.pool.generation < generation
+    ]
     tainted = {
         device.name
-        for slice in slices
+        for slice in (*changed, *hidden)
         for device in slice.spec.devices
         if any(taint.effect == NO_EXECUTE for taint in device.taints)
     }
