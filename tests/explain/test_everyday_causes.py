@@ -24,9 +24,9 @@ def why(cluster: Cluster, subject: str) -> Explanation:
 
 
 @contextmanager
-def staged(*stages: str, dra: bool = False) -> Iterator[Cluster]:
+def staged(*stages: str, dra: bool = False, gates: dict[str, bool] | None = None) -> Iterator[Cluster]:
     """A cluster two minutes after manifests were applied to it, one set after the other."""
-    with Cluster(seed=3, nodes=3, dra=dra) as cluster:
+    with Cluster(seed=3, nodes=3, dra=dra, gates=gates or {}) as cluster:
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         cluster.settle()
         for stage in stages:
@@ -620,3 +620,35 @@ def test_a_claim_for_extended_resources_is_used_by_its_pod() -> None:
         cluster.patch("pod", "bare", {"status": status}, subresource="status", namespace=NAMESPACE)
         told = why(cluster, "resourceclaim/gpu")
     assert "not allocated, used by 1 pod" in text(told)
+
+
+GANG = """
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: gang}
+spec: {schedulingPolicy: {basic: {}}, resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stages", "cause", "remedy"),
+    [
+        (
+            (GANG,),
+            "a ResourceClaim that it uses cannot be created: PodGroupResourceClaim gpu: resource claim template "
+            '"gpu": resourceclaimtemplate.resource.k8s.io "gpu" not found',
+            "create ResourceClaimTemplate gpu, or correct its name",
+        ),
+        (
+            (device_template(),),
+            "the ResourceClaim that it uses has not been made from ResourceClaimTemplate gpu",
+            "see whether PodGroup gang exists: kubectl describe podgroup gang -n shop",
+        ),
+    ],
+)
+def test_a_pod_waits_for_the_claim_of_its_group(stages: tuple[str, ...], cause: str, remedy: str) -> None:
+    gates = {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
+    member = deployment(f"{TEMPLATE}, schedulingGroup: {{podGroupName: gang}}")
+    with staged(*stages, member, dra=True, gates=gates) as cluster:
+        found = why(cluster, "deploy/web").findings[0]
+    assert (found.cause, found.remedy) == (cause, remedy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 from steersman.explain.model import Case, Document, Finding, Weight, message_of
 from steersman.explain.owners import SCHEDULER
@@ -11,8 +12,10 @@ from steersman.explain.situations.refusals import REFUSALS
 from steersman.explain.situations.registry import situation
 from steersman.explain.words import brief, some
 
-FAILED = re.compile(r"PodResourceClaim (?P<name>\S+): .+", re.DOTALL)
-"""The message of an event about a ResourceClaim of a pod that was not created."""
+FAILED = re.compile(r"Pod(Group)?ResourceClaim (?P<name>\S+): .+", re.DOTALL)
+"""The message of an event about a ResourceClaim of a pod or PodGroup that was not created."""
+SOON = timedelta(seconds=10)
+"""The time that making a claim may take."""
 NOT_ABOUT_PODS = ("quota", "webhook-down", "rights")
 """The codes of refusals that are told of a ResourceClaim in the words in which they are told of a pod."""
 
@@ -58,11 +61,30 @@ def missing_claim(case: Case) -> tuple[str, str] | None:
 
 def _claim_not_created(case: Case) -> tuple[str, str] | None:
     """Why a ResourceClaim was not made from its template, as the latest event tells it, and the remedy."""
-    events = case.snapshot.events(case.document, "FailedResourceClaimCreation")
-    failed = FAILED.search(message_of(events[0])) if events else None
-    if failed is None or _is_made(case, failed["name"]):
+    group = (case.spec.get("schedulingGroup") or {}).get("podGroupName")
+    asked = [case.document]
+    if group:
+        # The pods of a PodGroup wait for the claims that they share.
+        asked.append({"kind": "PodGroup", "metadata": {"name": group, "namespace": case.ref.namespace}})
+    for document in asked:
+        events = case.snapshot.events(document, "FailedResourceClaimCreation")
+        failed = FAILED.search(message_of(events[0])) if events else None
+        if failed is not None and not _is_made(case, failed["name"]):
+            return _refused_claim(failed[0])
+    created = case.time(case.meta.get("creationTimestamp"))
+    if created is None or case.now - created < SOON:
         return None
-    message = failed[0]
+    for each in case.spec.get("resourceClaims") or ():
+        template = each.get("resourceClaimTemplateName")
+        if template and not _is_made(case, str(each.get("name"))):
+            remedy = f"see whether PodGroup {group} exists: kubectl describe podgroup {group}{case.ref.namespace_flag}"
+            cause = f"the ResourceClaim that it uses has not been made from ResourceClaimTemplate {template}"
+            return cause, remedy if group else ""
+    return None
+
+
+def _refused_claim(message: str) -> tuple[str, str]:
+    """The meaning of a message that says why a ResourceClaim was not made, and the remedy."""
     for refusal in REFUSALS:
         if refusal.code in NOT_ABOUT_PODS and (match := refusal.pattern.search(message)) is not None:
             return f"a ResourceClaim that it uses cannot be created: {refusal.cause(match)}", refusal.remedy
