@@ -16,7 +16,7 @@ import pytest
 from steersman.api.errors import NotFound
 from steersman.api.kinds import PODS, Object
 from steersman.api.kinds.daemonsets import DAEMONSETS
-from steersman.api.kinds.devices import DELETE_PROTECTION, RESOURCECLAIMS
+from steersman.api.kinds.devices import DELETE_PROTECTION, DEVICETAINTRULES, RESOURCECLAIMS, RESOURCESLICES
 from steersman.api.kinds.nodes import NODES
 from steersman.api.kinds.podgroups import PODGROUPS
 from steersman.api.kinds.storage import (
@@ -200,13 +200,15 @@ def configured(name: str, gates: dict[str, bool], **flags: Any) -> Controller[An
     return built
 
 
-def written(controller: Controller[Any], caches: StaticCaches, key: Key) -> list[Action[Any]]:
-    """The writes of a round, until it ends or fails because of an object that cannot be decoded."""
+def written(
+    controller: Controller[Any], caches: StaticCaches, key: Key, live: Object | None = None
+) -> list[Action[Any]]:
+    """The writes of a round, until it ends or fails because of an object that cannot be decoded. Reads find ``live``."""
     recorded: list[Action[Any]] = []
     with suppress(Undecodable):
         seen = controller.see(UndecodableCaches(caches), key)
         if seen is not None:
-            walk(controller.decide(seen, NOW), {Read: NotFound("gone")}, recorded=recorded)
+            walk(controller.decide(seen, NOW), {Read: live or NotFound("gone")}, recorded=recorded)
     return [each for each in recorded if isinstance(each, Write)]
 
 
@@ -334,3 +336,39 @@ def test_a_node_that_cannot_be_decoded_is_left_out_of_its_zone() -> None:
     seen = controller.see(UndecodableCaches(caches), ZONES)
     assert isinstance(seen, ZonesSeen)
     assert [node.metadata.name for node in seen.nodes] == ["n2"]
+
+
+def test_a_rule_that_cannot_be_decoded_keeps_no_pod_on_a_device_that_its_driver_has_tainted() -> None:
+    controller = configured("device-taint-eviction-controller", {"DRADeviceTaintRules": True})
+    device = {"driver": "gpu.example.com", "pool": "pool", "device": "gpu-0"}
+    taint = {"key": "broken", "effect": "NoExecute", "timeAdded": NOW - timedelta(minutes=1)}
+    pool = {"name": "pool", "generation": 1, "resourceSliceCount": 1}
+    user = pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]})
+    objects = (
+        make(
+            RESOURCESLICES,
+            "slice",
+            spec={
+                "driver": device["driver"],
+                "pool": pool,
+                "devices": [{"name": "gpu-0", "taints": [taint]}],
+            },
+        ),
+        make(
+            RESOURCECLAIMS,
+            "gpu",
+            status={
+                "allocation": {"devices": {"results": [device]}},
+                "reservedFor": [{"resource": "pods", "name": "user", "uid": "uid-user"}],
+            },
+        ),
+        user,
+    )
+    rule = make(DEVICETAINTRULES, "rule", spec={"deviceSelector": {}, "taint": taint})
+    key = Key("ns", "pod/user")
+    caches = filled(controller, objects)
+    spoil(controller, caches, rule)
+    assert {type(each) for each in written(controller, caches, key, live=user)} == {Patch, Delete}
+    caches = filled(controller, objects[1:])
+    spoil(controller, caches, rule)
+    assert written(controller, caches, key, live=user) == [], "what it says is not known"

@@ -24,9 +24,9 @@ def why(cluster: Cluster, subject: str) -> Explanation:
 
 
 @contextmanager
-def staged(*stages: str, dra: bool = False) -> Iterator[Cluster]:
+def staged(*stages: str, dra: bool = False, gates: dict[str, bool] | None = None) -> Iterator[Cluster]:
     """A cluster two minutes after manifests were applied to it, one set after the other."""
-    with Cluster(seed=3, nodes=3, dra=dra) as cluster:
+    with Cluster(seed=3, nodes=3, dra=dra, gates=gates or {}) as cluster:
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         cluster.settle()
         for stage in stages:
@@ -132,6 +132,14 @@ def device_claim(device_class: str, count: int = 1) -> str:
     )
 
 
+def device_template(count: int = 1) -> str:
+    exactly = f"{{deviceClassName: simulated, count: {count}}}"
+    return (
+        "{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: gpu}, "
+        f"spec: {{spec: {{devices: {{requests: [{{name: gpu, exactly: {exactly}}}]}}}}}}}}"
+    )
+
+
 AUTOSCALER = """
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
@@ -164,6 +172,7 @@ spec:
 """
 DEVICES = "resourceClaims: [{name: gpu, resourceClaimName: gpu}]"
 TEMPLATE = "resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]"
+TEMPLATES = "resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}, {name: net, resourceClaimTemplateName: nets}]"
 GPU_NODE = (
     "{apiVersion: v1, kind: Node, metadata: {name: node-1, labels: {role: gpu}}, "
     "spec: {taints: [{key: gpu, effect: NoSchedule}]}}"
@@ -193,6 +202,30 @@ ROWS = {
         (deployment(TEMPLATE),),
         'Pod web-…: a ResourceClaim that it uses cannot be created: PodResourceClaim gpu: resource claim template "gpu": '
         'resourceclaimtemplate.resource.k8s.io "gpu" not found.',
+        "create ResourceClaimTemplate gpu",
+        dra=True,
+    ),
+    "the_second_of_two_templates_of_claims_does_not_exist": Row(
+        "deploy/web",
+        (device_template(), deployment(TEMPLATES)),
+        'Pod web-…: a ResourceClaim that it uses cannot be created: PodResourceClaim net: resource claim template "nets": '
+        'resourceclaimtemplate.resource.k8s.io "nets" not found.',
+        "create ResourceClaimTemplate nets",
+        dra=True,
+    ),
+    "a_template_of_claims_that_came_late_asks_for_too_much": Row(
+        "deploy/web",
+        (deployment(TEMPLATE), device_template(20)),
+        "Pod web-…: no node of 3 fits: 3 lack the devices that its ResourceClaims ask for.",
+        dra=True,
+    ),
+    "a_quota_of_claims_of_devices": Row(
+        "deploy/web",
+        (device_template(), quota("count/resourceclaims.resource.k8s.io: 0"), deployment(TEMPLATE)),
+        "Pod web-…: a ResourceClaim that it uses cannot be created: ResourceQuota tight is used up "
+        "(count/resourceclaims.resource.k8s.io=0 used of count/resourceclaims.resource.k8s.io=0), so no more "
+        "resourceclaims may be created.",
+        "raise the quota",
         dra=True,
     ),
     "a_class_of_devices_that_does_not_exist": Row(
@@ -578,3 +611,44 @@ def test_a_quota_tells_what_is_used_of_it() -> None:
         told = why(cluster, "quota/tight")
     assert told.first == "ResourceQuota shop/tight wants at most pods 1: pods 1 used."
     assert "ResourceQuota tight: pods is used up (1 of 1)." in text(told)
+
+
+def test_a_claim_for_extended_resources_is_used_by_its_pod() -> None:
+    mapping = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "gpu"}
+    with staged(BARE, device_claim("simulated"), dra=True) as cluster:
+        status = {"extendedResourceClaimStatus": {"resourceClaimName": "gpu", "requestMappings": [mapping]}}
+        cluster.patch("pod", "bare", {"status": status}, subresource="status", namespace=NAMESPACE)
+        told = why(cluster, "resourceclaim/gpu")
+    assert "not allocated, used by 1 pod" in text(told)
+
+
+GANG = """
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: gang}
+spec: {schedulingPolicy: {basic: {}}, resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stages", "cause", "remedy"),
+    [
+        (
+            (GANG,),
+            "a ResourceClaim that it uses cannot be created: PodGroupResourceClaim gpu: resource claim template "
+            '"gpu": resourceclaimtemplate.resource.k8s.io "gpu" not found',
+            "create ResourceClaimTemplate gpu, or correct its name",
+        ),
+        (
+            (device_template(),),
+            "the ResourceClaim that it uses has not been made from ResourceClaimTemplate gpu",
+            "see whether PodGroup gang exists: kubectl describe podgroup gang -n shop",
+        ),
+    ],
+)
+def test_a_pod_waits_for_the_claim_of_its_group(stages: tuple[str, ...], cause: str, remedy: str) -> None:
+    gates = {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
+    member = deployment(f"{TEMPLATE}, schedulingGroup: {{podGroupName: gang}}")
+    with staged(*stages, member, dra=True, gates=gates) as cluster:
+        found = why(cluster, "deploy/web").findings[0]
+    assert (found.cause, found.remedy) == (cause, remedy)

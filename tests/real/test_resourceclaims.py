@@ -64,15 +64,13 @@ def pod(name: str, *claims: str, node: str = "", group: str = "") -> Document:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
 
 
-def pod_group(name: str, template: str) -> Document:
+def pod_group(name: str, template: str = "") -> Document:
+    shared = {"resourceClaims": [{"name": "c0", "resourceClaimTemplateName": template}]} if template else {}
     return {
         "apiVersion": PODGROUPS.api_version,
         "kind": "PodGroup",
         "metadata": {"name": name},
-        "spec": {
-            "schedulingPolicy": {"basic": {}},
-            "resourceClaims": [{"name": "c0", "resourceClaimTemplateName": template}],
-        },
+        "spec": {"schedulingPolicy": {"basic": {}}, **shared},
     }
 
 
@@ -117,7 +115,11 @@ def is_free(found: ResourceClaim) -> bool:
 
 
 async def before(stage: Any) -> None:
-    """A pod whose claim was deleted. The reference manager remembers the claims that it has made, for an hour."""
+    """A pod whose claim was deleted, and one whose PodGroup is not there. The reference manager remembers the claims that it has
+    made, for an hour."""
+    await stage.create(RESOURCECLAIMS, claim("own"))
+    await stage.create(PODS, pod("early-member", "own", group="late", node="n"))
+    await allocate(stage, "own")
     await stage.create(PODS, pod("again", "template:one"))
     recorded = [{"name": "c0", "resourceClaimName": "was-deleted"}]
     await stage.patch(PODS, "again", {"status": {"resourceClaimStatuses": recorded}}, subresource="status")
@@ -125,6 +127,7 @@ async def before(stage: Any) -> None:
 
 async def tell(stage: Any) -> Document:
     await asyncio.gather(from_templates(stage), reserved(stage), released(stage), grouped(stage))
+    await late_group(stage)
     await stage.quiet()
     page = await stage.api.list(PODS.untyped, stage.namespace)
     return {"statuses": {one["metadata"]["name"]: statuses(one) for one in page.items}}
@@ -197,6 +200,12 @@ async def released(stage: Any) -> None:
     await stage.gone(RESOURCECLAIMS, "unused")
     await stage.api.delete(PODS, stage.namespace, "for-deleted", grace=0)
     await stage.gone(RESOURCECLAIMS, "deleted")
+
+
+async def late_group(stage: Any) -> None:
+    """A PodGroup that comes after its pod, which has a claim of its own."""
+    await stage.create(PODGROUPS, pod_group("late"))
+    await stage.until(RESOURCECLAIMS, "own", reserved_for("early-member"))
 
 
 async def grouped(stage: Any) -> None:

@@ -82,6 +82,7 @@ def not_made_for(consumer: Consumer, claim: ResourceClaim, *, pod_groups: bool =
         return ""
     group = pod_group_name(cast("Pod", consumer)) if pod_groups and kind == PODS.name else None
     if group is None:
+        # differs: with DRAWorkloadResourceClaims upstream panics, for it names the PodGroup that the pod does not have.
         return f"ResourceClaim {claim.key} was not created for {kind} {consumer.key} ({kind} is not owner)"
     if _is_made_for_group(claim, group):
         return ""

@@ -82,6 +82,7 @@ async def decide(seen: Observation, now: datetime) -> Verdict:
         return Rest(f"pod {seen.active.metadata.name} of the group has not ended")
     try:
         # The rights of this controller include no patch.
+        # differs: upstream updates the PodGroup as the cache has it, and loses the fields that it does not know.
         await ReadModifyWrite(seen.group, FinalizerRemoval(FINALIZER))
     except NotFound:
         return Rest("PodGroup already deleted")

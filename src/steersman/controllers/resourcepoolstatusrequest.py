@@ -156,7 +156,10 @@ def answer(seen: Observation, now: datetime) -> ResourcePoolStatusRequestStatus:
 
 
 def expiry(request: ResourcePoolStatusRequest) -> datetime | None:
-    """When a request is deleted; None where it has no time to count from."""
+    """When a request is deleted; None where it has no time to count from.
+
+    differs: upstream looks every 10 minutes, and deletes those whose time is over.
+    """
     since, ttl = request.metadata.creationTimestamp, PENDING_TTL
     if request.status is not None:
         ttl = ANSWERED_TTL

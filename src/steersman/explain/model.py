@@ -193,13 +193,14 @@ class Snapshot:
         return found
 
     def events(self, document: Document, *reasons: str) -> list[Document]:
-        """The events about an object, latest first; of some reasons, or of all."""
+        """The events about an object, latest first; of some reasons, or of all. Where its uid is not known, about any of its
+        name."""
         uid = document.get("metadata", {}).get("uid", "")
         return [
             event
             for event in self._events.get(ref_of(document), ())
             if (not reasons or event.get("reason") in reasons)
-            and event.get("involvedObject", {}).get("uid", uid) in ("", uid)
+            and (not uid or event.get("involvedObject", {}).get("uid", uid) in ("", uid))
         ]
 
 

@@ -345,7 +345,7 @@ class ControllerRunner(Generic[S]):
             log.error("%s %s: reconciliation failed", name, key, exc_info=error, extra=message)
         if isinstance(error, Undecodable):
             self._blocked[key] = None
-        # differs: some of upstream's controllers drop a key after 10 or 15 retries, until its next event.
+        # differs: some of upstream's controllers drop a key after 5, 10 or 15 retries, until its next event.
         delay = self.queue.retry(key, RETRY)
         why = str(error) if isinstance(error, ApiError | InvalidSpec) else f"{type(error).__name__}: {error}"
         return Failure(why, (error.code if isinstance(error, ApiError) else 0) or 500, delay)

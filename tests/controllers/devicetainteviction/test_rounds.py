@@ -26,6 +26,7 @@ from steersman.api.kinds import (
 )
 from steersman.api.kinds.devices import (
     DEVICETAINTRULES,
+    RESOURCESLICES,
     AllocationResult,
     Device,
     DeviceAllocationResult,
@@ -45,11 +46,11 @@ from steersman.api.kinds.devices import (
 from steersman.api.scheme import Key
 from steersman.controllers.devicetainteviction import DELETIONS, LATENCY, controller
 from steersman.intent.actions import Delete, Emit, Patch, Read
-from steersman.intent.controller import Controller
+from steersman.intent.controller import Change, Controller
 from steersman.intent.metrics import Measure
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Wake
-from steersman.testing.decision_driver import USUAL
+from steersman.testing.decision_driver import USUAL, StaticCaches
 from tests.harness.rounds import NOW, Rounds
 
 DRIVER, POOL = "some-driver", "worker"
@@ -350,6 +351,33 @@ def test_a_change_starts_or_cancels_an_eviction(
     assert (rounds.deleted, rounds.events) == (deleted, events)
 
 
+def concerned(change: Change[ResourceSlice], *slices: ResourceSlice) -> list[Key]:
+    """The keys that a change of a slice leads to, where the caches have these slices."""
+    built = configured()
+    caches = StaticCaches(built, *slices, LIMITED, FROM_TEMPLATE)
+    watch = next(each for each in built.watches if each.kind is RESOURCESLICES)
+    return list(watch.to(caches, change))
+
+
+LATER = tuple(slice_of(Device(name=name), name=name, generation=2) for name in ("one", "two"))
+
+
+@pytest.mark.parametrize("told", LATER)
+def test_a_slice_is_hidden_by_each_of_a_later_generation(told: ResourceSlice) -> None:
+    """The caches may have all of them before the first one is told of."""
+    assert concerned(Change(None, told), TAINTED, *LATER) == [Key("d", "pod/p")]
+    assert concerned(Change(told, None), TAINTED) == [Key("d", "pod/p")]
+    earlier = replace(told, spec=replace(told.spec, pool=ResourcePool(name=POOL, generation=1)))
+    assert concerned(Change(earlier, told), TAINTED, *LATER) == [Key("d", "pod/p")]
+
+
+def test_a_slice_concerns_no_pods_of_others_of_its_generation() -> None:
+    other = slice_of(Device(name="other", taints=(taint(),)), name="other")
+    assert concerned(Change(None, other), TAINTED, other) == []
+    assert concerned(Change(None, TAINTED), TAINTED, other) == [Key("d", "pod/p")]
+    assert concerned(Change(TAINTED, UNTAINTED), UNTAINTED, other) == [Key("d", "pod/p")]
+
+
 def test_a_slice_that_is_published_anew_cancels_and_starts_an_eviction() -> None:
     rounds = Rounds(configured(), *SCHEDULED)
     rounds.remove(TAINTED)
@@ -530,6 +558,18 @@ def test_the_condition_of_a_rule_waits_for_pods_that_tolerate_it_for_a_time() ->
     assert condition(rounds) == ("True", PENDING, message)
     rounds.advance(10)
     assert condition(rounds) == ("False", COMPLETED, "1 pod evicted since starting the controller.")
+
+
+@pytest.mark.parametrize("gone", [pod(), LIMITED])
+def test_the_condition_of_a_rule_follows_pods_that_leave_the_device_before_they_are_evicted(
+    gone: Object,
+) -> None:
+    rounds = stored(LIMITED, pod(), rule())
+    rounds.advance(100)
+    assert condition(rounds) == ("True", PENDING, "1 pod needs to be evicted in 1 namespace.")
+    rounds.remove(gone)
+    rounds.advance(11)
+    assert condition(rounds) == ("False", "NotStarted", "")
 
 
 def test_two_rules_count_the_pod_that_both_evict() -> None:

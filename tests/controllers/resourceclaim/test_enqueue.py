@@ -242,6 +242,15 @@ def test_a_change_of_a_pod_group(
     assert changed(*known, new=new, groups=groups) == keys
 
 
+def test_a_pod_group_that_comes_after_its_pods_lets_their_own_claims_be_reserved() -> None:
+    member = pod(BY_NAME, group="g", node="n")
+    late = PodGroup(metadata=meta("g"))
+    assert changed(new=member, groups=True) == []
+    assert changed(member, new=claim(status=ALLOCATION), groups=True) == ["d:claim/made"]
+    assert changed(member, claim(status=ALLOCATION), new=late, groups=True) == ["d:claim/made"]
+    assert changed(member, claim(status=ALLOCATION), old=late, new=late, groups=True) == []
+
+
 def test_a_deleted_pod_group_releases_its_claims() -> None:
     assert changed(old=group(*MADE), groups=True) == ["d:claim/made"]
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from steersman.api.kinds.devices import DELETE_PROTECTION, POD_CLAIM_NAME
 from steersman.sim.faults.crashes import CrashAfterWrite
+from steersman.sim.faults.requests import ErrorResponse
+from steersman.sim.faults.watches import FrozenWatch, WatchCut
 from steersman.testing.cluster import Cluster
 
 ALONE = ("resourceclaim-controller", "garbage-collector-controller")
@@ -186,6 +188,46 @@ def test_a_manager_that_stops_between_claim_and_status_makes_one_claim() -> None
         cluster.apply(pod())
         cluster.settle()
         assert claims(cluster) == [made_for(cluster, "p")]
+
+
+def test_a_status_that_is_refused_while_the_cache_lags_makes_one_claim() -> None:
+    faults = (ErrorResponse(500, "patch", "pods", times=3), FrozenWatch("resourceclaims", 20))
+    with Cluster(seed=30, nodes=0, controllers=ALONE, faults=faults) as cluster:
+        cluster.apply(TEMPLATE)
+        cluster.apply(pod())
+        cluster.advance(seconds=60)
+        assert claims(cluster) == [made_for(cluster, "p")]
+
+
+def test_a_claim_that_was_reserved_for_another_pod_meanwhile_is_not_deallocated() -> None:
+    shared = {"resourceClaimName": "shared"}
+    frozen = FrozenWatch("resourceclaims", 20, nth=4)
+    with Cluster(seed=31, nodes=0, controllers=ALONE, faults=(frozen,)) as cluster:
+        cluster.apply(SHARED)
+        cluster.apply(pod("p", **shared))
+        cluster.apply(pod("q", **shared))
+        allocate(cluster, "shared", "p")
+        cluster.settle()
+        allocate(cluster, "shared", "p", "q")
+        cluster.patch("pod", "p", {"status": {"phase": "Succeeded"}}, subresource="status")
+        cluster.advance(seconds=10)
+        assert reserved(cluster, "shared") == ["p", "q"], "the patch of the version in the cache is refused"
+        cluster.advance(seconds=30)
+        assert reserved(cluster, "shared") == ["q"]
+        assert cluster.get("resourceclaim", "shared").status.allocation is not None
+
+
+def test_a_claim_is_released_for_a_pod_that_was_replaced_while_the_watch_was_cut() -> None:
+    cut = WatchCut("pods", nth=2, cause="expired")
+    with Cluster(seed=32, nodes=0, controllers=ALONE, faults=(cut,)) as cluster:
+        cluster.apply(SHARED)
+        cluster.apply(pod("p", resourceClaimName="shared"))
+        allocate(cluster, "shared", "p")
+        cluster.settle()
+        cluster.delete("pod", "p", grace=0)
+        cluster.apply(pod("p", resourceClaimName="another"))
+        cluster.advance(seconds=60)
+        assert (reserved(cluster, "shared"), cluster.unused_faults) == ([], ())
 
 
 def test_the_pods_of_a_group_share_its_claim() -> None:

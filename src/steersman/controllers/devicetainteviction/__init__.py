@@ -51,6 +51,7 @@ from steersman.intent.actions import Delete, Emit, Patch, PatchType, Read
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch, memory_of
 from steersman.intent.metrics import Elapsed, Measure, Metric
 from steersman.intent.settings import DEFAULTS
+from steersman.intent.undecodable import is_decodable
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 NAME = "device-taint-eviction-controller"
@@ -116,7 +117,8 @@ def observe(caches: Caches, key: Key, config: Config = Config()) -> Observation 
 def _evicting_rules(caches: Caches, config: Config) -> tuple[DeviceTaintRule, ...]:
     if not config.rules:
         return ()
-    rules = caches[DEVICETAINTRULES].list()
+    # A rule that cannot be decoded evicts no pod, and is no reason to leave others on their devices.
+    rules = filter(is_decodable, caches[DEVICETAINTRULES].list())
     return tuple(each for each in rules if each.spec.taint.effect == NO_EXECUTE)
 
 

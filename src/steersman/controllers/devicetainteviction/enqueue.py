@@ -119,14 +119,19 @@ def claim_changed(caches: Caches, change: Change[ResourceClaim], *, pod_groups: 
 
 
 def slice_changed(caches: Caches, change: Change[ResourceSlice], *, pod_groups: bool) -> Iterator[Key]:
-    """The pods that use a device of the pool which is tainted, or was: a slice of a later generation hides others."""
+    """The pods that use a device of the pool which is tainted, or was."""
     pool = pool_of(change.obj)
     if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
         return
-    slices = [*caches[RESOURCESLICES].by(BY_POOL, pool), *(each for each in (change.old, change.new) if each)]
+    changed = [each for each in (change.old, change.new) if each is not None]
+    # A slice hides those of earlier generations. The others of its own need no look, of which there may be hundreds.
+    generation = max(each.spec.pool.generation for each in changed)
+    hidden = [
+        each for each in caches[RESOURCESLICES].by(BY_POOL, pool) if each.spec.pool.generation < generation
+    ]
     tainted = {
         device.name
-        for slice in slices
+        for slice in (*changed, *hidden)
         for device in slice.spec.devices
         if any(taint.effect == NO_EXECUTE for taint in device.taints)
     }
@@ -175,7 +180,11 @@ def _evicting_rules(caches: Caches) -> Iterator[Key]:
 
 
 def rules_after_pod(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
-    """All rules that evict, if a pod with claims comes to its node or is about to leave it."""
+    """All rules that evict, if a pod with claims comes to its node or is about to leave it.
+
+    differs: upstream counts again only after it has scheduled or carried out an eviction, and goes on to name a pod that was
+    deleted or whose claim was released before.
+    """
     old, new = change.old, change.new
     if not change.obj.spec.resourceClaims:
         return ()

@@ -32,7 +32,10 @@ from steersman.api.resource_claims import (
 from steersman.api.scheduling import NO_EXECUTE, tolerates
 
 LONGEST_TOLERATION = 100 * 365 * 86_400
-"""A longer tolerationSeconds counts as this, since a later time could not be written."""
+"""A longer tolerationSeconds counts as this, since a later time could not be written.
+
+differs: upstream's durations overflow after 292 years, and the pod may be evicted at once.
+"""
 
 PoolId: TypeAlias = tuple[str, str]
 """Driver and name of a pool."""

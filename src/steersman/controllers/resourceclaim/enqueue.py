@@ -179,7 +179,11 @@ def group_changed(caches: Caches, change: Change[PodGroup], config: Config) -> I
     group, deleted = change.obj, change.new is None
     if deleted and group.spec.resourceClaims:
         memory_of(caches, Memory).deleted.put(group.metadata.uid, True)
-    return enqueue_group(caches, group, config, deleted=deleted)
+    if change.old is None and not group.spec.resourceClaims:
+        # The claims of a pod are not reserved before its PodGroup is known. Upstream tries such pods again and again.
+        for pod in caches[PODS].by(BY_POD_GROUP, group.key):
+            yield from enqueue_pod(caches, pod, config)
+    yield from enqueue_group(caches, group, config, deleted=deleted)
 
 
 def claim_changed(caches: Caches, change: Change[ResourceClaim], config: Config) -> Iterator[Key]:

@@ -169,7 +169,10 @@ async def _exists(kind: Kind[Any], claim: ResourceClaim, reference: ResourceClai
 
 
 async def _patch_status(claim: ResourceClaim, status: Mapping[str, Any]) -> ResourceClaim:
-    """Changes the status of a claim, unless the claim has changed in the meantime."""
+    """Changes the status of a claim, unless the claim has changed in the meantime.
+
+    differs: upstream updates it as a whole, and loses the fields of an allocation that it does not know.
+    """
     body = {"metadata": _version(claim), "status": status}
     patched: ResourceClaim = await Patch(claim, body, subresource="status")
     return patched

@@ -131,6 +131,7 @@ async def _create_claim(seen: ConsumerClaims, claim: PodResourceClaim, config: C
             return None
         known = seen.claims.get(recorded.name)
         # A claim that was deleted or is another consumer's is made anew.
+        # differs: upstream remembers the claims that it made, and takes one that was deleted for there for an hour.
         if known is not None and not (
             recorded.generated and not_made_for(consumer, known, pod_groups=config.pod_groups)
         ):
