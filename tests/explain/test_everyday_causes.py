@@ -108,6 +108,14 @@ def claim(more: str = "", mode: str = "ReadWriteOnce", size: str = "1Gi") -> str
     )
 
 
+def ephemeral() -> str:
+    """A pod with an ephemeral volume."""
+    spec = "{storageClassName: manual, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+    data = f"{{name: data, ephemeral: {{volumeClaimTemplate: {{spec: {spec}}}}}}}"
+    main = "{name: main, image: 'web:v1', volumeMounts: [{name: data, mountPath: /data}]}"
+    return f"{{apiVersion: v1, kind: Pod, metadata: {{name: web}}, spec: {{containers: [{main}], volumes: [{data}]}}}}"
+
+
 def cronjob(schedule: str = "* * * * *") -> str:
     return f"""
 apiVersion: batch/v1
@@ -223,6 +231,19 @@ ROWS = {
         ),
         "Pod web-…: no node of 3 fits: its ReadWriteOncePod volume is used by another pod.",
         "run one replica",
+    ),
+    "an_ephemeral_volume_whose_claim_is_another_one": Row(
+        "pod/web",
+        (claim().replace("name: data", "name: web-data"), ephemeral()),
+        "Pod web: PersistentVolumeClaim web-data is not its own, and its ephemeral volume needs a claim of that name.",
+        "rename the pod or its volume",
+    ),
+    "an_ephemeral_volume_whose_claim_a_quota_refuses": Row(
+        "pod/web",
+        (quota("persistentvolumeclaims: 0"), ephemeral()),
+        "Pod web: PersistentVolumeClaim web-data of its ephemeral volume cannot be created: "
+        'persistentvolumeclaims "web-data" is forbidden: exceeded quota: tight, requested: persistentvolumeclaims=1, '
+        "used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0.",
     ),
     "a_quota_of_replicasets": Row(
         "deploy/web",
@@ -578,3 +599,14 @@ def test_a_quota_tells_what_is_used_of_it() -> None:
         told = why(cluster, "quota/tight")
     assert told.first == "ResourceQuota shop/tight wants at most pods 1: pods 1 used."
     assert "ResourceQuota tight: pods is used up (1 of 1)." in text(told)
+
+
+def test_a_pod_that_comes_after_the_deletion_of_its_claim_says_so() -> None:
+    mounts = "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], "
+    first = BARE.replace("spec: {", mounts)
+    with staged(volume(), claim(), first) as cluster:
+        cluster.run(cluster.client.delete("persistentvolumeclaims", NAMESPACE, "data"))
+        cluster.apply(yaml.safe_load(first.replace("bare", "late")), NAMESPACE)
+        cluster.advance(seconds=20)
+        told = why(cluster, "pod/late")
+    assert told.first == "Pod late: it mounts PersistentVolumeClaim data, which is being deleted.", text(told)

@@ -18,7 +18,9 @@ from steersman.explain.situations.registry import situation
 from steersman.explain.words import at, brief, count, duration
 
 AVAILABLE = re.compile(r"^(\d+)/(\d+) nodes are available: (.*)$", re.DOTALL)
-PREDICATE = re.compile(r"(\d+) ([^,]+(?:\{[^}]*\}[^,]*)?)")
+PREDICATE = re.compile(r"(?:^|, )(\d+) ([^,]+(?:\{[^}]*\}[^,]*)?)")
+ATTACHER = "persistentvolume-attach-detach-controller"
+EPHEMERAL = "ephemeral-volume-controller"
 MAX_BACK_OFF = timedelta(minutes=5)
 """The longest that a kubelet waits between two starts of a container."""
 SLOW_PULL = timedelta(minutes=1)
@@ -74,6 +76,12 @@ PREDICATES = tuple(
             "add nodes, or make the anti-affinity a preference",
         ),
         (
+            "anti-affinity",
+            r"didn't satisfy existing pods anti-affinity rules",
+            "{n} have a pod whose anti-affinity excludes it",
+            "add nodes, or make that pod's anti-affinity a preference",
+        ),
+        (
             "pod-affinity",
             r"didn't match pod affinity rules",
             "{n} lack the pods that its affinity asks for",
@@ -87,9 +95,33 @@ PREDICATES = tuple(
         ),
         (
             "volume-zone",
-            r"had volume node affinity conflict",
+            r"didn't match PersistentVolume's node affinity|had volume node affinity conflict|had no available volume zone",
             "{n} cannot reach its volume, which is bound to another node or zone",
-            "add a node where the volume is",
+            "make room on a node where the volume is, or add one there",
+        ),
+        (
+            "no-local-volume",
+            r"didn't find available persistent volumes to bind",
+            "{n} have no volume for its claims, and none can be provisioned there",
+            "create a PersistentVolume there, or change the allowedTopologies of the StorageClass",
+        ),
+        (
+            "lost-volume",
+            r"unavailable due to one or more pvc\(s\) bound to non-existent pv\(s\)",
+            "its claim is bound to a PersistentVolume that does not exist",
+            "restore the volume under the same name, or delete the claim and its data",
+        ),
+        (
+            "storage-capacity",
+            r"did not have enough free storage",
+            "{n} have too little storage for its claims",
+            "ask for less storage, or add some: kubectl get csistoragecapacities -A",
+        ),
+        (
+            "disk",
+            r"had no available disk",
+            "{n} have a pod that uses its volume, which takes one pod only",
+            "run one replica, or use another volume",
         ),
         (
             "ports",
@@ -135,6 +167,18 @@ def unschedulable(case: Case) -> Iterator[Finding]:
         )
         return
     message = str(condition.get("message", ""))
+    foreign = re.search(r"PVC [^/ ]+/(\S+) was not created for pod", message)
+    if foreign:
+        yield Finding(
+            code="foreign-claim",
+            subject=case.ref,
+            cause=f"PersistentVolumeClaim {foreign[1]} is not its own, and its ephemeral volume needs a claim of that name",
+            controller=EPHEMERAL,
+            next="the pod is scheduled when the controller has created the claim for it",
+            remedy="rename the pod or its volume, or delete that claim if its data may go",
+            weight=Weight.ROOT,
+        )
+        return
     if "unbound immediate PersistentVolumeClaims" in message or "persistentvolumeclaim" in message:
         yield _waits_for_volume(case, message)
         return
@@ -159,6 +203,27 @@ def _waits_for_volume(case: Case, message: str) -> Finding:
             controller=SCHEDULER,
             next="the scheduler tries again when the claim exists",
             remedy=f"create PersistentVolumeClaim {missing[1]}, or correct the name in the pod",
+        )
+    awaited = re.search(r'ephemeral volume controller to create the persistentvolumeclaim "([^"]+)"', message)
+    failed = case.snapshot.events(case.document, "FailedBinding")
+    if awaited and failed:
+        reason = re.sub(r"^ephemeral volume \S+: (create PVC \S+: )?", "", message_of(failed[0]))
+        return Finding(
+            code="ephemeral-claim",
+            subject=case.ref,
+            cause=f"PersistentVolumeClaim {awaited[1]} of its ephemeral volume cannot be created: {brief(reason)}",
+            controller=EPHEMERAL,
+            next="the controller tries again, with a growing delay",
+        )
+    deleted = re.search(r'persistentvolumeclaim "([^"]+)" is being deleted', message)
+    if deleted:
+        return Finding(
+            code="deleted-claim",
+            subject=case.ref,
+            cause=f"it mounts PersistentVolumeClaim {deleted[1]}, which is being deleted",
+            controller=SCHEDULER,
+            next="the scheduler tries again when the claim is gone and created anew",
+            remedy=f"create the claim again when it is gone: kubectl get pvc {deleted[1]}{case.ref.namespace_flag}",
         )
     return Finding(
         code="unbound-claims",
@@ -381,20 +446,28 @@ def config_missing(case: Case) -> Iterator[Finding]:
             kind = {"configmap": "ConfigMap", "secret": "Secret"}[missing[1]]
             cause, code = f"{kind} {missing[2]}, which it mounts, does not exist", "missing-volume-source"
             remedy = f"create {kind} {missing[2]}, or mark the volume optional"
-        elif "Multi-Attach error" in message:
-            cause, code = f"its volume is still attached to another node: {brief(message)}", "multi-attach"
+        elif "Multi-Attach error" in message or message.startswith("Waiting for detach"):
+            # The words before Kubernetes 1.36, and since.
+            named = re.search(r'for volume "([^"]+)" (.*)', message)
+            volume, detail = (f"volume {named[1]}", named[2]) if named else ("volume", message)
+            cause, code = f"its {volume} is still attached to another node: {brief(detail)}", "multi-attach"
             remedy = "wait until the old pod is gone; delete it with force if its node is lost"
         else:
             cause, code = f"its volume cannot be mounted: {brief(message)}", "mount"
             remedy = ""
             if event.get("reason") == "FailedCreatePodSandBox":
                 cause, code = f"its sandbox cannot be created: {brief(message)}", "sandbox"
+            elif event.get("reason") == "FailedAttachVolume":
+                cause, code = f"its volume cannot be attached: {brief(message)}", "attach"
+        attaches = event.get("reason") == "FailedAttachVolume"
         yield Finding(
             code=code,
             subject=case.ref,
             cause=cause,
-            controller=KUBELET,
-            next="the kubelet tries again, every two minutes at the latest",
+            controller=ATTACHER if attaches else KUBELET,
+            next="the volume is attached when the other node has let go of it"
+            if code == "multi-attach"
+            else f"{'the controller' if attaches else 'the kubelet'} tries again, every two minutes at the latest",
             remedy=remedy,
         )
         return
