@@ -67,6 +67,11 @@ def found(document: dict[str, Any], *others: dict[str, Any], rounds: Any = None)
             "unschedulable",
             "no node of 3 fits: request gpu-2: device class fast does not exist",
         ),
+        (
+            "0/3 nodes are available: 1 node(s) exceed max volume count, 2 Too many pods.",
+            "volume-limit",
+            "no node of 3 fits: 1 has its full number of volumes, 2 have their full number of pods",
+        ),
         ("0/0 nodes are available: .", "no-nodes", "there is no node at all"),
         (
             "0/1 nodes are available: 1 node(s) had a bad day.",

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.volume_binding import SELECTED_NODE
 from steersman.explain.model import Case, Finding, Weight, message_of
 from steersman.explain.owners import KUBELET, SCHEDULER
 from steersman.explain.situations.devices import missing_claim
@@ -225,6 +226,10 @@ def _waits_for_volume(case: Case, message: str) -> Finding:
             next="the scheduler tries again when the claim is gone and created anew",
             remedy=f"create the claim again when it is gone: kubectl get pvc {deleted[1]}{case.ref.namespace_flag}",
         )
+    return _unbound_claims(case)
+
+
+def _unbound_claims(case: Case) -> Finding:
     return Finding(
         code="unbound-claims",
         subject=case.ref,
@@ -277,7 +282,11 @@ _SINGULAR = {"have": "has", "are": "is", "do": "does", "lack": "lacks"}
 def _agree(clause: str) -> str:
     """A clause of the scheduler's message, with its verb in the singular where it is about one node."""
     number, verb, rest = clause.removesuffix(" ()").split(" ", 2)
-    return f"{number} {_SINGULAR.get(verb, verb)} {rest}" if number == "1" else clause
+    return (
+        f"{number} {_SINGULAR.get(verb, verb)} {rest.replace('their full', 'its full')}"
+        if number == "1"
+        else clause
+    )
 
 
 @situation("Pod")
@@ -286,6 +295,9 @@ def no_scheduler(case: Case) -> Iterator[Finding]:
     if case.spec.get("nodeName") or case.condition("PodScheduled") or _is_terminating(case):
         return
     name = case.spec.get("schedulerName", "default-scheduler")
+    if _node_is_selected(case):
+        yield _unbound_claims(case)
+        return
     created = case.time(case.meta.get("creationTimestamp"))
     if created is None or case.now - created < timedelta(seconds=10) or missing_claim(case) is not None:
         return
@@ -296,6 +308,19 @@ def no_scheduler(case: Case) -> Iterator[Finding]:
         controller=name,
         remedy="start the scheduler, or correct schedulerName in the pod template",
     )
+
+
+def _node_is_selected(case: Case) -> bool:
+    """Whether the scheduler has a node for the pod, and waits for the claims that it selected this node for."""
+    for volume in case.spec.get("volumes") or ():
+        name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if volume.get("ephemeral"):
+            name = f"{case.ref.name}-{volume.get('name')}"
+        claim = case.snapshot.get("PersistentVolumeClaim", case.ref.namespace, name) if name else None
+        selected = ((claim or {}).get("metadata", {}).get("annotations") or {}).get(SELECTED_NODE)
+        if claim is not None and selected and (claim.get("status") or {}).get("phase") != "Bound":
+            return True
+    return False
 
 
 # -- containers -------------------------------------------------------------------------------
