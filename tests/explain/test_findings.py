@@ -13,7 +13,7 @@ from steersman.explain.explanation import explain, rank
 from steersman.explain.model import Case, Finding, Ref, Snapshot, Weight
 from steersman.explain.render import text
 from steersman.explain.situations import findings
-from steersman.explain.situations.pods import read_predicates
+from steersman.explain.situations.predicates import read_predicates
 from steersman.explain.words import at, brief, duration, some
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

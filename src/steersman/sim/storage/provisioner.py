@@ -238,8 +238,8 @@ any_controller: Controller[v1.PersistentVolumeClaim | ReleasedVolume] = replace(
 hostpath_controller: Controller[v1.PersistentVolumeClaim | ReleasedVolume] = replace(
     controller, decide=partial(decide, names=(HOST_PATH,))
 )
-"""That of the default StorageClass alone, beside the one of the CSI driver."""
+"""The provisioner of the default StorageClass alone, beside that of the CSI driver."""
 csi_controller: Controller[v1.PersistentVolumeClaim | ReleasedVolume] = replace(
     controller, name="sim-csi-provisioner", decide=partial(decide, names=(DRIVER,)), event_component=DRIVER
 )
-"""That of the CSI driver, with events in the driver's name."""
+"""The provisioner of the CSI driver, with events in the driver's name."""
