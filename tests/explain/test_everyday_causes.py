@@ -24,9 +24,11 @@ def why(cluster: Cluster, subject: str) -> Explanation:
 
 
 @contextmanager
-def staged(*stages: str, dra: bool = False, gates: dict[str, bool] | None = None) -> Iterator[Cluster]:
+def staged(
+    *stages: str, dra: bool = False, csi: bool = False, gates: dict[str, bool] | None = None
+) -> Iterator[Cluster]:
     """A cluster two minutes after manifests were applied to it, one set after the other."""
-    with Cluster(seed=3, nodes=3, dra=dra, gates=gates or {}) as cluster:
+    with Cluster(seed=3, nodes=3, dra=dra, csi=csi, gates=gates or {}) as cluster:
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         cluster.settle()
         for stage in stages:
@@ -106,6 +108,14 @@ def claim(more: str = "", mode: str = "ReadWriteOnce", size: str = "1Gi") -> str
     return (
         f"{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: data}}, spec: {{{spec}{more}}}}}"
     )
+
+
+def ephemeral() -> str:
+    """A pod with an ephemeral volume."""
+    spec = "{storageClassName: manual, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+    data = f"{{name: data, ephemeral: {{volumeClaimTemplate: {{spec: {spec}}}}}}}"
+    main = "{name: main, image: 'web:v1', volumeMounts: [{name: data, mountPath: /data}]}"
+    return f"{{apiVersion: v1, kind: Pod, metadata: {{name: web}}, spec: {{containers: [{main}], volumes: [{data}]}}}}"
 
 
 def cronjob(schedule: str = "* * * * *") -> str:
@@ -256,6 +266,19 @@ ROWS = {
         ),
         "Pod web-…: no node of 3 fits: its ReadWriteOncePod volume is used by another pod.",
         "run one replica",
+    ),
+    "an_ephemeral_volume_whose_claim_is_another_one": Row(
+        "pod/web",
+        (claim().replace("name: data", "name: web-data"), ephemeral()),
+        "Pod web: PersistentVolumeClaim web-data is not its own, and its ephemeral volume needs a claim of that name.",
+        "rename the pod or its volume",
+    ),
+    "an_ephemeral_volume_whose_claim_a_quota_refuses": Row(
+        "pod/web",
+        (quota("persistentvolumeclaims: 0"), ephemeral()),
+        "Pod web: PersistentVolumeClaim web-data of its ephemeral volume cannot be created: "
+        'persistentvolumeclaims "web-data" is forbidden: exceeded quota: tight, requested: persistentvolumeclaims=1, '
+        "used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0.",
     ),
     "a_quota_of_replicasets": Row(
         "deploy/web",
@@ -652,3 +675,69 @@ def test_a_pod_waits_for_the_claim_of_its_group(stages: tuple[str, ...], cause: 
     with staged(*stages, member, dra=True, gates=gates) as cluster:
         found = why(cluster, "deploy/web").findings[0]
     assert (found.cause, found.remedy) == (cause, remedy)
+
+
+def test_a_pod_that_comes_after_the_deletion_of_its_claim_says_so() -> None:
+    mounts = "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], "
+    first = BARE.replace("spec: {", mounts)
+    with staged(volume(), claim(), first) as cluster:
+        cluster.run(cluster.client.delete("persistentvolumeclaims", NAMESPACE, "data"))
+        cluster.apply(yaml.safe_load(first.replace("bare", "late")), NAMESPACE)
+        cluster.advance(seconds=20)
+        told = why(cluster, "pod/late")
+    assert told.first == "Pod late: it mounts PersistentVolumeClaim data, which is being deleted.", text(told)
+
+
+def csi_claim(error: str = "") -> str:
+    """A claim of the simulated CSI driver; with an annotation that makes an operation fail."""
+    spec = "{storageClassName: csi-sim, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+    meta = f"{{name: data, annotations: {{{error}}}}}"
+    return f"{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {meta}, spec: {spec}}}"
+
+
+USER = BARE.replace("spec: {", "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], ")
+
+
+@pytest.mark.parametrize("subject", ["pod/bare", "pvc/data"])
+def test_a_volume_that_cannot_be_provisioned_is_the_cause_and_not_the_scheduler(subject: str) -> None:
+    claimed = csi_claim("sim.steersman.dev/provision-error: the array is full")
+    with staged(claimed, USER, csi=True) as cluster:
+        told = why(cluster, subject)
+    assert told.first == (
+        "PersistentVolumeClaim data: csi.sim.steersman.dev of StorageClass csi-sim cannot provision a volume: failed to "
+        'provision volume with StorageClass "csi-sim": the array is full.'
+    ), text(told)
+    assert "scheduler has looked" not in text(told)
+    assert "until a pod that uses the claim is scheduled" not in text(told)
+
+
+def test_a_claim_whose_expansion_fails_is_not_as_it_should_be() -> None:
+    with staged(csi_claim("sim.steersman.dev/expand-error: the array is busy"), USER, csi=True) as cluster:
+        larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+        cluster.patch("PersistentVolumeClaim", "data", larger, NAMESPACE)
+        cluster.advance(seconds=20)
+        told = why(cluster, "pvc/data")
+        patch = {"metadata": {"annotations": {"sim.steersman.dev/expand-error": None}}}
+        cluster.patch("PersistentVolumeClaim", "data", patch, NAMESPACE)
+        cluster.advance(minutes=10)
+        later = why(cluster, "pvc/data")
+    assert told.first.startswith(
+        "PersistentVolumeClaim data: its volume cannot be expanded from 1Gi to 2Gi: resize volume"
+    ), text(told)
+    assert told.first.endswith("failed: the array is busy.")
+    assert "its volume is larger already" in later.first, text(later)
+
+
+def test_a_volume_that_cannot_be_deleted_is_not_said_to_be_kept() -> None:
+    with staged(csi_claim(), USER, csi=True) as cluster:
+        (volume,) = cluster.list("PersistentVolume")
+        patch = {"metadata": {"annotations": {"sim.steersman.dev/delete-error": "no answer"}}}
+        cluster.patch("PersistentVolume", volume.metadata.name, patch)
+        cluster.delete("Pod", "bare", NAMESPACE)
+        cluster.delete("PersistentVolumeClaim", "data", NAMESPACE)
+        cluster.advance(seconds=30)
+        told = why(cluster, f"pv/{volume.metadata.name}")
+    assert told.first == (
+        f"PersistentVolume {volume.metadata.name}: its claim shop/data is deleted, and it cannot be deleted: no answer."
+    ), text(told)
+    assert told.findings[0].controller == "csi.sim.steersman.dev"

@@ -13,7 +13,7 @@ from steersman.explain.explanation import explain, rank
 from steersman.explain.model import Case, Finding, Ref, Snapshot, Weight
 from steersman.explain.render import text
 from steersman.explain.situations import findings
-from steersman.explain.situations.pods import read_predicates
+from steersman.explain.situations.predicates import read_predicates
 from steersman.explain.words import at, brief, duration, some
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -37,6 +37,40 @@ def found(document: dict[str, Any], *others: dict[str, Any], rounds: Any = None)
             "0/2 nodes are available: 2 node(s) were unschedulable. no new claims to deallocate, preemption: 0/2",
             "cordoned",
             "no node of 2 fits: 2 are cordoned",
+        ),
+        (
+            "0/4 nodes are available: 1 node(s) didn't find available persistent volumes to bind, 1 node(s) were unschedulable, "
+            "2 node(s) didn't match PersistentVolume's node affinity. preemption: 0/4 nodes are available: 4 Preemption is not helpful",
+            "no-local-volume",
+            "no node of 4 fits: 1 has no volume for its claims, and none can be provisioned there, 1 is cordoned, "
+            "2 cannot reach its volume, which is bound to another node or zone",
+        ),
+        (
+            "0/3 nodes are available: 3 node(s) had no available volume zone.",
+            "volume-zone",
+            "no node of 3 fits: 3 cannot reach its volume, which is bound to another node or zone",
+        ),
+        (
+            "0/3 nodes are available: 1 node(s) didn't satisfy existing pods anti-affinity rules, 2 node(s) did not have enough free storage.",
+            "anti-affinity",
+            "no node of 3 fits: 1 has a pod whose anti-affinity excludes it, 2 have too little storage for its claims",
+        ),
+        (
+            "0/2 nodes are available: 1 node(s) had no available disk, 1 node(s) unavailable due to one or more pvc(s) bound to "
+            "non-existent pv(s).",
+            "disk",
+            "no node of 2 fits: 1 has a pod that uses its volume, which takes one pod only, its claim is bound to a "
+            "PersistentVolume that does not exist",
+        ),
+        (
+            "0/3 nodes are available: request gpu-2: device class fast does not exist. still not schedulable",
+            "unschedulable",
+            "no node of 3 fits: request gpu-2: device class fast does not exist",
+        ),
+        (
+            "0/3 nodes are available: 1 node(s) exceed max volume count, 2 Too many pods.",
+            "volume-limit",
+            "no node of 3 fits: 1 has its full number of volumes, 2 have their full number of pods",
         ),
         ("0/0 nodes are available: .", "no-nodes", "there is no node at all"),
         (
@@ -115,8 +149,70 @@ def test_a_multi_attach_error_is_named() -> None:
         "message": 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) old',
         "lastTimestamp": "2026-01-02T11:59:00Z",
     }
-    codes = [each.code for each in found(pod(phase="Pending"), event)]
-    assert "multi-attach" in codes
+    since = {**event, "message": str(event["message"]).replace("Multi-Attach error", "Waiting for detach")}
+    for each in (event, since):
+        told = next(one for one in found(pod(phase="Pending"), each) if one.code == "multi-attach")
+        assert told.cause == (
+            "its volume pvc-1 is still attached to another node: Volume is already used by pod(s) old"
+        )
+        assert told.controller == "persistentvolume-attach-detach-controller"
+        assert told.remedy.startswith("wait until the old pod is gone")
+
+
+def test_a_node_is_silent_since_the_last_renewal_of_its_lease_and_not_since_its_last_status() -> None:
+    ready = {
+        "type": "Ready",
+        "status": "Unknown",
+        "reason": "NodeStatusUnknown",
+        "lastHeartbeatTime": "2026-01-02T11:55:00Z",
+        "lastTransitionTime": "2026-01-02T11:59:00Z",
+    }
+    node = {"kind": "Node", "metadata": {"name": "n"}, "spec": {}, "status": {"conditions": [ready]}}
+    (told,) = found(node)
+    assert told.cause == "its kubelet has not reported for 1 min 50 s (NodeStatusUnknown)"
+
+
+def test_a_claim_in_use_by_several_pods_names_them_in_the_plural() -> None:
+    held = {"deletionTimestamp": "2026-01-02T11:59:00Z", "finalizers": ["kubernetes.io/pvc-protection"]}
+    claim = {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "a", **held},
+        "spec": {"volumeName": "disk"},
+        "status": {"phase": "Bound"},
+    }
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    pods = [
+        {
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "a"},
+            "spec": {"nodeName": "n", "volumes": volumes},
+            "status": {"phase": "Running"},
+        }
+        for name in ("one", "two")
+    ]
+    (told,) = found(claim, *pods)
+    assert told.cause == (
+        "it is deleted, but Pods one, two still use it (finalizer kubernetes.io/pvc-protection)"
+    )
+
+
+def test_finalizers_that_a_bound_claim_holds_are_not_told_beside_it() -> None:
+    finalizers = [
+        "kubernetes.io/pv-protection",
+        "external-provisioner.volume.kubernetes.io/finalizer",
+        "external-attacher/csi-example-com",
+    ]
+    meta = {"name": "disk", "deletionTimestamp": "2026-01-02T11:59:00Z", "finalizers": finalizers}
+    claim = {"namespace": "a", "name": "data"}
+    volume = {
+        "kind": "PersistentVolume",
+        "metadata": meta,
+        "spec": {"claimRef": claim},
+        "status": {"phase": "Bound"},
+    }
+    assert [each.code for each in found(volume)] == ["volume-in-use"]
+    foreign = {**volume, "metadata": {**meta, "finalizers": [*finalizers, "example.com/hold"]}}
+    assert "waits for the finalizer example.com/hold," in " ".join(each.cause for each in found(foreign))
 
 
 def test_the_trace_tells_of_failed_rounds_stale_caches_and_fights() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +82,32 @@ def test_output_that_is_not_read_ends_the_program_quietly(words: Sequence[str]) 
         os.close(writer)
     assert done.stderr == ""
     assert done.returncode == 141
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [["controllers"], ["version"], ["up", "--port=0", "--no-ui"]])
+def test_output_that_a_full_disk_does_not_take_is_one_line(words: Sequence[str], tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "steersman.manager.cli", *words]
+        done = subprocess.run(
+            command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.stderr == "Error: cannot write the output: No space left on device\n"
+    assert done.returncode == 1
+
+
+def test_a_disk_that_is_full_elsewhere_is_not_hidden() -> None:
+    with pytest.raises(OSError, match="No space left"):
+        cli._guarded(
+            lambda: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device", "state.db"))
+        )
+
+
+@pytest.mark.parametrize("words", ["controllers", "up --port=0 --no-ui -- true"])
+def test_closed_standard_streams_are_no_sockets(words: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m steersman.manager.cli {words} <&- >&- 2>&-"
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, timeout=60)
+    assert done.returncode == 0
 
 
 def test_a_pipe_that_broke_elsewhere_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,8 @@ async def test_without_the_right_to_list_events_it_says_which_role_has_it(
     ("argv", "message"),
     [
         (("--grace=0s",), "--grace must be more than 0"),
+        (("--report=absent/report.json",), "--report: there is no directory absent"),
+        (("--metrics-file=absent/metrics",), "--metrics-file: there is no directory absent"),
         (("--controllers=-ttl",), "--controllers selects no controller"),
         (("--controllers=tll",), "did you mean"),
         (("--kubeconfig=absent",), "absent"),

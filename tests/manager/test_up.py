@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import stat
 import subprocess
@@ -315,6 +316,30 @@ async def test_answers_bear_the_date_of_the_wall_whatever_time_the_cluster_has(t
     assert abs(told - datetime.now(UTC)) < timedelta(hours=1), "what comes from the future would be kept"
 
 
+@pytest.mark.parametrize("ignored", [False, True], ids=["terminal", "nohup"])
+def test_a_terminal_that_is_closed_ends_the_plane_unless_nohup_started_it(
+    tmp_path: Path, ignored: bool
+) -> None:
+    script = "import signal, sys; from steersman.manager import cli; {}sys.exit(cli.main())".format(
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN); " if ignored else ""
+    )
+    command = [sys.executable, "-c", script, "up", "--port=0", "--no-ui"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as plane:
+        try:
+            assert plane.stdout is not None
+            assert "steersman is up" in plane.stdout.readline()
+            assert (tmp_path / "steersman.kubeconfig").exists()
+            plane.send_signal(signal.SIGHUP)
+            if ignored:
+                with pytest.raises(subprocess.TimeoutExpired):
+                    plane.wait(timeout=1)
+                plane.send_signal(signal.SIGTERM)
+            assert plane.wait(timeout=30) == 0
+        finally:
+            plane.kill()
+    assert not (tmp_path / "steersman.kubeconfig").exists()
+
+
 def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:
     program = "import os, sys; sys.exit(7 if os.path.exists(os.environ['KUBECONFIG']) else 1)"
     assert cli.main(["up", "--port=0", "--nodes=0", "--", sys.executable, "-c", program]) == 7
@@ -364,6 +389,7 @@ def test_a_full_garbage_collection_does_not_visit_what_a_control_plane_has_loade
         (["--nodes=0", "--csi"], "--csi needs nodes to attach volumes to: pass --nodes=1 or more"),
         (["--nodes=0", "--dra"], "--dra needs nodes that have devices: pass --nodes=1 or more"),
         (["--dra", "--devices=129"], "--devices must be from 0 to 128, but got 129"),
+        (["--devices=2"], "--devices is about the nodes of --dra: pass --dra, too"),
         (["--speed=0"], "--speed must be more than 0, but got 0"),
         (["--port=70000"], "--port must be from 0 to 65535, but got 70000"),
         (["--max-watches=0"], "--max-watches must be at least 1, but got 0"),

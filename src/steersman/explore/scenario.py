@@ -178,9 +178,8 @@ def write_latency(given: object) -> tuple[RequestLatency, ...]:
     if not given:
         return ()
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
-        raise InvalidScenario(
-            f"write latency: {short(given)} is not a minimum and a maximum, such as 1ms, 300ms"
-        )
+        told = ", ".join(map(str, given)) if isinstance(given, tuple) else short(given)
+        raise InvalidScenario(f"write latency: {told} is not a minimum and a maximum, such as 1ms, 300ms")
     try:
         minimum, maximum = map(seconds, given)
         return (RequestLatency(minimum, maximum),)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from steersman.manager.flags import UsageError
@@ -23,22 +25,44 @@ TAIL = "Use `steersman VERB --help` for the arguments, flags and examples of a v
 BROKEN_PIPE = 141
 """The exit code of a program whose output is not read to its end: that of SIGPIPE in a shell."""
 INTERRUPTED = 130
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of a write to a file that takes no more, or to a terminal that is gone."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of ``steersman``."""
+    if argv is None:
+        open_standard_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     return _guarded(lambda: _call(words))
 
 
 def kube_controller_manager() -> int:
     """Entry point of ``kube-controller-manager``, an alias of ``steersman run``."""
+    open_standard_streams()
     return _guarded(lambda: RUN.call(sys.argv[1:]))
 
 
 def kubectl_why() -> int:
     """Entry point of ``kubectl-why``, which kubectl runs for ``kubectl why``."""
+    open_standard_streams()
     return _guarded(lambda: WHY.call(sys.argv[1:]))
+
+
+def open_standard_streams() -> None:
+    """Open standard input, output and error on the null device where they are closed, as Go programs do.
+
+    Otherwise the first sockets get their numbers: libuv ends the process when it closes one of them, and what is printed
+    goes to a client.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is given, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+            stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 (open until the end)
+            setattr(sys, name, stream)
 
 
 def _call(words: list[str]) -> int:
@@ -81,7 +105,7 @@ def _help(words: list[str]) -> int:
 
 
 def _guarded(work: Callable[[], int]) -> int:
-    """Do the work of a verb; usage errors, an unread pipe and Ctrl-C become exit codes."""
+    """Do the work of a verb; usage errors, an unread pipe, a full disk and Ctrl-C become exit codes."""
     try:
         code = work()
         if sys.stdout is not None:
@@ -96,8 +120,26 @@ def _guarded(work: Callable[[], int]) -> int:
         # Python flushes the output once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in FULL or not _takes_no_more(sys.stdout):
+            raise
+        with suppress(OSError):
+            print(f"Error: cannot write the output: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _takes_no_more(output: TextIO) -> bool:
+    """Whether an output refuses one line more."""
+    try:
+        output.flush()
+        # Where Python does not buffer the output, there is nothing to flush.
+        os.write(output.fileno(), b"\n")
+    except OSError:
+        return True
+    return False
 
 
 def _is_unread(output: TextIO) -> bool:

@@ -55,6 +55,10 @@ def main(given: Given) -> int:
         raise UsageError("--controllers selects no controller; `steersman controllers` lists all")
     if given.values["grace"] <= 0:
         raise UsageError("--grace must be more than 0, such as 30s")
+    for flag in ("report", "metrics-file"):
+        folder = Path(given.values[flag]).parent
+        if not folder.is_dir():
+            raise UsageError(f"--{flag}: there is no directory {folder}")
     console.configure(quiet=not given.values["v"])
     try:
         connection = _connection(requested)

@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -55,6 +55,8 @@ def options(given: Given) -> ControlPlaneOptions:
         raise UsageError(f"--nodes must be at least 0, but got {values['nodes']}")
     if not 0 <= values["devices"] <= MAX_DEVICES:
         raise UsageError(f"--devices must be from 0 to {MAX_DEVICES}, but got {values['devices']}")
+    if "devices" in given.set and not values["dra"]:
+        raise UsageError("--devices is about the nodes of --dra: pass --dra, too")
     if values["dra"] and not values["nodes"]:
         raise UsageError("--dra needs nodes that have devices: pass --nodes=1 or more")
     if values["csi"] and not values["nodes"]:
@@ -157,8 +159,10 @@ async def _serve(options: ControlPlaneOptions, clock: Callable[[], Clock]) -> in
     start = time.perf_counter()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # A terminal that is closed hangs up; nohup ignores that, and so does what it starts.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         with without_collector():
             running = await stack.enter_async_context(
@@ -179,7 +183,8 @@ async def _serve(options: ControlPlaneOptions, clock: Callable[[], Clock]) -> in
             raise failed.result()
         failed.cancel()
         if not options.quiet:
-            print("stopping", flush=True)
+            with suppress(OSError):  # the terminal may be gone
+                print("stopping", flush=True)
     return 0
 
 

@@ -70,6 +70,21 @@ def test_a_csi_volume_is_attached_used_and_detached(seed: int) -> None:
         assert cluster.list("PersistentVolume") == []
 
 
+def test_the_events_of_a_claim_come_from_the_provisioner_of_its_class() -> None:
+    with Cluster(csi=True) as cluster:
+        for name, class_ in (("directory", "standard"), ("disk", "csi-sim")):
+            cluster.apply({**claim(storageClassName=class_), "metadata": {"name": name}})
+            mounts = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+            cluster.apply(pod(f"of-{name}", volumes=mounts))
+        cluster.settle()
+        sources = {
+            each.involvedObject.name: each.source.component
+            for each in cluster.list("events")
+            if each.reason == "ProvisioningSucceeded"
+        }
+        assert sources == {"directory": "sim.steersman.dev/hostpath", "disk": "csi.sim.steersman.dev"}
+
+
 def test_a_volume_that_cannot_be_attached_is_reported_and_attached_later() -> None:
     with Cluster(csi=True) as cluster:
         annotate(cluster, "StorageClass", "csi-sim", attach_error="no slot is free")

@@ -13,6 +13,8 @@ from steersman.explain.words import at, brief, count, duration, some
 
 PROTECTION = "kubernetes.io/pvc-protection"
 VOLUME_PROTECTION = "kubernetes.io/pv-protection"
+STORAGE = ("external-provisioner.volume.kubernetes.io/", "external-attacher/")
+"""The finalizers by which provisioners and attachers keep a volume until its claim and its attachments are gone."""
 
 
 def _deleted_for(case: Case) -> timedelta:
@@ -27,15 +29,17 @@ def finalizers(case: Case) -> Iterator[Finding]:
         return
     held = [each for each in case.meta.get("finalizers") or () if each != PROTECTION]
     if _bound_claim(case):
-        held = [each for each in held if each != VOLUME_PROTECTION]
+        # The claim holds them all: `volume_in_use` says so.
+        held = [each for each in held if each != VOLUME_PROTECTION and not each.startswith(STORAGE)]
     if not held:
         return
     first = held[0]
     own = holder(first)
+    noun = "finalizer" if len(held) == 1 else "finalizers"
     yield Finding(
         code="finalizer",
         subject=case.ref,
-        cause=f"deleted {duration(_deleted_for(case))} ago, and waits for the finalizer {some(held)}, which {own} has not removed",
+        cause=f"deleted {duration(_deleted_for(case))} ago, and waits for the {noun} {some(held)}, which {own} has not removed",
         controller=own,
         next="it is gone when the last finalizer is removed",
         remedy=f"see whether {own} runs and what it says; only if it is gone for good, remove the finalizer by hand",
@@ -79,10 +83,11 @@ def claim_in_use(case: Case) -> Iterator[Finding]:
     ]
     if not users:
         return
+    in_use = f"Pod {users[0]} still uses" if len(users) == 1 else f"Pods {some(users)} still use"
     yield Finding(
         code="claim-in-use",
         subject=case.ref,
-        cause=f"it is deleted, but Pod {some(users)} still uses it (finalizer {PROTECTION})",
+        cause=f"it is deleted, but {in_use} it (finalizer {PROTECTION})",
         controller="persistentvolumeclaim-protection-controller",
         next="it is gone as soon as no pod uses it",
         remedy="delete the pod, or the workload that creates it",

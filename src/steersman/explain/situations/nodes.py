@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from steersman.explain.model import Case, Finding, Weight, selects
 from steersman.explain.situations.disruption import SEVERAL
@@ -10,6 +11,8 @@ from steersman.explain.situations.registry import situation
 from steersman.explain.words import brief, count, duration, some
 
 LIFECYCLE = "node-lifecycle-controller"
+GRACE = timedelta(seconds=50)
+"""The silence after which a node's conditions become Unknown: the default of --node-monitor-grace-period."""
 
 
 @situation("Node")
@@ -19,6 +22,10 @@ def node_not_ready(case: Case) -> Iterator[Finding]:
     if ready.get("status") == "True":
         return
     beat = case.time(ready.get("lastHeartbeatTime"))
+    unknown = case.time(ready.get("lastTransitionTime")) if ready.get("status") == "Unknown" else None
+    if beat is not None and unknown is not None:
+        # A kubelet renews its Lease every ten seconds, and its status every five minutes: the status may be old by then.
+        beat = max(beat, unknown - GRACE)
     since = f" for {duration(case.now - beat)}" if beat is not None else ""
     if ready.get("status") == "Unknown":
         cause = f"its kubelet has not reported{since} ({ready.get('reason')})"

@@ -8,110 +8,21 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-import msgspec
-
+from steersman.api.volume_binding import SELECTED_NODE
 from steersman.explain.model import Case, Finding, Weight, message_of
 from steersman.explain.owners import KUBELET, SCHEDULER
 from steersman.explain.situations.devices import missing_claim
 from steersman.explain.situations.placement import has_selected_labels, untolerated
+from steersman.explain.situations.predicates import read_predicates
 from steersman.explain.situations.registry import situation
 from steersman.explain.words import at, brief, count, duration
 
-AVAILABLE = re.compile(r"^(\d+)/(\d+) nodes are available: (.*)$", re.DOTALL)
-PREDICATE = re.compile(r"(\d+) ([^,]+(?:\{[^}]*\}[^,]*)?)")
+ATTACHER = "persistentvolume-attach-detach-controller"
+EPHEMERAL = "ephemeral-volume-controller"
 MAX_BACK_OFF = timedelta(minutes=5)
 """The longest that a kubelet waits between two starts of a container."""
 SLOW_PULL = timedelta(minutes=1)
 """A pod whose containers have not been started for this long is worth a word."""
-
-
-class Predicate(msgspec.Struct, frozen=True):
-    """A reason of the scheduler, and its meaning."""
-
-    code: str
-    pattern: re.Pattern[str]
-    meaning: str
-    remedy: str
-
-
-PREDICATES = tuple(
-    Predicate(code, re.compile(pattern), meaning, remedy)
-    for code, pattern, meaning, remedy in (
-        (
-            "resources",
-            r"Insufficient (?P<what>\S+)",
-            "{n} have too little {what}",
-            "add nodes, free {what}, or lower the requests of the pod",
-        ),
-        (
-            "too-many-pods",
-            r"Too many pods",
-            "{n} have their full number of pods",
-            "add nodes, or remove pods",
-        ),
-        (
-            "taint",
-            r"had untolerated taint(?:\(s\)|s)? ?\{?(?P<what>[^}]*)\}?",
-            "{n} have a taint that the pod does not tolerate ({what})",
-            "add a toleration to the pod, or remove the taint",
-        ),
-        (
-            "cordoned",
-            r"were unschedulable",
-            "{n} are cordoned",
-            "uncordon a node: kubectl uncordon NODE",
-        ),
-        (
-            "affinity",
-            r"didn't match Pod's node affinity/selector|didn't satisfy plugin\(s\) \[NodeAffinity\]",
-            "{n} do not match its nodeSelector or node affinity",
-            "label a node accordingly, or change the nodeSelector",
-        ),
-        (
-            "anti-affinity",
-            r"didn't match pod anti-affinity rules",
-            "{n} have a pod that its anti-affinity excludes",
-            "add nodes, or make the anti-affinity a preference",
-        ),
-        (
-            "pod-affinity",
-            r"didn't match pod affinity rules",
-            "{n} lack the pods that its affinity asks for",
-            "start those pods, or make the affinity a preference",
-        ),
-        (
-            "spread",
-            r"didn't match pod topology spread constraints",
-            "{n} would break its topology spread",
-            "add nodes in the missing zones, or set whenUnsatisfiable: ScheduleAnyway",
-        ),
-        (
-            "volume-zone",
-            r"had volume node affinity conflict",
-            "{n} cannot reach its volume, which is bound to another node or zone",
-            "add a node where the volume is",
-        ),
-        (
-            "ports",
-            r"didn't have free ports",
-            "{n} have its host port in use",
-            "add nodes, or do without the host port",
-        ),
-        ("volume-limit", r"exceed max volume count", "{n} have their full number of volumes", "add nodes"),
-        (
-            "single-pod-volume",
-            r"PersistentVolumeClaim with ReadWriteOncePod access mode already in-use",
-            "its ReadWriteOncePod volume is used by another pod",
-            "run one replica, or use a claim with another access mode",
-        ),
-        (
-            "devices",
-            r"cannot allocate all claims",
-            "{n} lack the devices that its ResourceClaims ask for",
-            "add nodes with such devices, or ask for fewer: kubectl get resourceslices, kubectl get resourceclaims",
-        ),
-    )
-)
 
 
 def _is_terminating(case: Case) -> bool:
@@ -135,6 +46,18 @@ def unschedulable(case: Case) -> Iterator[Finding]:
         )
         return
     message = str(condition.get("message", ""))
+    foreign = re.search(r"PVC [^/ ]+/(\S+) was not created for pod", message)
+    if foreign:
+        yield Finding(
+            code="foreign-claim",
+            subject=case.ref,
+            cause=f"PersistentVolumeClaim {foreign[1]} is not its own, and its ephemeral volume needs a claim of that name",
+            controller=EPHEMERAL,
+            next="the pod is scheduled when the controller has created the claim for it",
+            remedy="rename the pod or its volume, or delete that claim if its data may go",
+            weight=Weight.ROOT,
+        )
+        return
     if "unbound immediate PersistentVolumeClaims" in message or "persistentvolumeclaim" in message:
         yield _waits_for_volume(case, message)
         return
@@ -160,6 +83,31 @@ def _waits_for_volume(case: Case, message: str) -> Finding:
             next="the scheduler tries again when the claim exists",
             remedy=f"create PersistentVolumeClaim {missing[1]}, or correct the name in the pod",
         )
+    awaited = re.search(r'ephemeral volume controller to create the persistentvolumeclaim "([^"]+)"', message)
+    failed = case.snapshot.events(case.document, "FailedBinding")
+    if awaited and failed:
+        reason = re.sub(r"^ephemeral volume \S+: (create PVC \S+: )?", "", message_of(failed[0]))
+        return Finding(
+            code="ephemeral-claim",
+            subject=case.ref,
+            cause=f"PersistentVolumeClaim {awaited[1]} of its ephemeral volume cannot be created: {brief(reason)}",
+            controller=EPHEMERAL,
+            next="the controller tries again, with a growing delay",
+        )
+    deleted = re.search(r'persistentvolumeclaim "([^"]+)" is being deleted', message)
+    if deleted:
+        return Finding(
+            code="deleted-claim",
+            subject=case.ref,
+            cause=f"it mounts PersistentVolumeClaim {deleted[1]}, which is being deleted",
+            controller=SCHEDULER,
+            next="the scheduler tries again when the claim is gone and created anew",
+            remedy=f"create the claim again when it is gone: kubectl get pvc {deleted[1]}{case.ref.namespace_flag}",
+        )
+    return _unbound_claims(case)
+
+
+def _unbound_claims(case: Case) -> Finding:
     return Finding(
         code="unbound-claims",
         subject=case.ref,
@@ -179,48 +127,15 @@ def _taints(case: Case) -> str:
     )
 
 
-def read_predicates(message: str, taints: str = "") -> tuple[str, str, str]:
-    """The code, the cause and the remedy in a message of the scheduler. ``taints`` are those that the message leaves out."""
-    match = AVAILABLE.match(message)
-    if match is None:
-        return "unschedulable", f"not scheduled: {brief(message) or 'the scheduler gives no reason'}", ""
-    _, total, reasons = match.groups()
-    if total == "0":
-        return "no-nodes", "there is no node at all", "add a node"
-    # What follows the first sentence is about preemption.
-    reasons = reasons.partition(". ")[0].rstrip(". ")
-    told: list[str] = []
-    code, remedy = "unschedulable", ""
-    for number, reason in PREDICATE.findall(reasons):
-        for predicate in PREDICATES:
-            found = predicate.pattern.search(reason)
-            if found is not None:
-                words = {"n": number, **{k: v.strip() or taints for k, v in found.groupdict().items()}}
-                told.append(_agree(predicate.meaning.format(**words)))
-                if not remedy:
-                    code, remedy = predicate.code, predicate.remedy.format(**words)
-                break
-        else:
-            told.append(f"{number} {reason.strip()}")
-    # What is wrong with the pod itself is said without a number of nodes.
-    return code, f"no node of {total} fits: {', '.join(told) or brief(reasons)}", remedy
-
-
-_SINGULAR = {"have": "has", "are": "is", "do": "does", "lack": "lacks"}
-
-
-def _agree(clause: str) -> str:
-    """A clause of the scheduler's message, with its verb in the singular where it is about one node."""
-    number, verb, rest = clause.removesuffix(" ()").split(" ", 2)
-    return f"{number} {_SINGULAR.get(verb, verb)} {rest}" if number == "1" else clause
-
-
 @situation("Pod")
 def no_scheduler(case: Case) -> Iterator[Finding]:
     """A pod that no scheduler has looked at: its schedulerName is wrong, or the scheduler does not run."""
     if case.spec.get("nodeName") or case.condition("PodScheduled") or _is_terminating(case):
         return
     name = case.spec.get("schedulerName", "default-scheduler")
+    if _node_is_selected(case):
+        yield _unbound_claims(case)
+        return
     created = case.time(case.meta.get("creationTimestamp"))
     if created is None or case.now - created < timedelta(seconds=10) or missing_claim(case) is not None:
         return
@@ -231,6 +146,19 @@ def no_scheduler(case: Case) -> Iterator[Finding]:
         controller=name,
         remedy="start the scheduler, or correct schedulerName in the pod template",
     )
+
+
+def _node_is_selected(case: Case) -> bool:
+    """Whether the scheduler has a node for the pod, and waits for the claims that it selected this node for."""
+    for volume in case.spec.get("volumes") or ():
+        name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if volume.get("ephemeral"):
+            name = f"{case.ref.name}-{volume.get('name')}"
+        claim = case.snapshot.get("PersistentVolumeClaim", case.ref.namespace, name) if name else None
+        selected = ((claim or {}).get("metadata", {}).get("annotations") or {}).get(SELECTED_NODE)
+        if claim is not None and selected and (claim.get("status") or {}).get("phase") != "Bound":
+            return True
+    return False
 
 
 # -- containers -------------------------------------------------------------------------------
@@ -381,20 +309,28 @@ def config_missing(case: Case) -> Iterator[Finding]:
             kind = {"configmap": "ConfigMap", "secret": "Secret"}[missing[1]]
             cause, code = f"{kind} {missing[2]}, which it mounts, does not exist", "missing-volume-source"
             remedy = f"create {kind} {missing[2]}, or mark the volume optional"
-        elif "Multi-Attach error" in message:
-            cause, code = f"its volume is still attached to another node: {brief(message)}", "multi-attach"
+        elif "Multi-Attach error" in message or message.startswith("Waiting for detach"):
+            # The words before Kubernetes 1.36, and since.
+            named = re.search(r'for volume "([^"]+)" (.*)', message)
+            volume, detail = (f"volume {named[1]}", named[2]) if named else ("volume", message)
+            cause, code = f"its {volume} is still attached to another node: {brief(detail)}", "multi-attach"
             remedy = "wait until the old pod is gone; delete it with force if its node is lost"
         else:
             cause, code = f"its volume cannot be mounted: {brief(message)}", "mount"
             remedy = ""
             if event.get("reason") == "FailedCreatePodSandBox":
                 cause, code = f"its sandbox cannot be created: {brief(message)}", "sandbox"
+            elif event.get("reason") == "FailedAttachVolume":
+                cause, code = f"its volume cannot be attached: {brief(message)}", "attach"
+        attaches = event.get("reason") == "FailedAttachVolume"
         yield Finding(
             code=code,
             subject=case.ref,
             cause=cause,
-            controller=KUBELET,
-            next="the kubelet tries again, every two minutes at the latest",
+            controller=ATTACHER if attaches else KUBELET,
+            next="the volume is attached when the other node has let go of it"
+            if code == "multi-attach"
+            else f"{'the controller' if attaches else 'the kubelet'} tries again, every two minutes at the latest",
             remedy=remedy,
         )
         return

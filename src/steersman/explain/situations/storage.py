@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from steersman.api.quantity import Quantity
+from steersman.api.volume_binding import PROVISIONED_BY, SELECTED_NODE
 from steersman.explain.model import Case, Document, Finding, Weight, message_of
 from steersman.explain.situations.registry import situation
 from steersman.explain.words import brief, some
@@ -44,7 +46,8 @@ def not_bound(case: Case) -> Iterator[Finding]:
         return
     late = class_.get("volumeBindingMode") == "WaitForFirstConsumer"
     users = list(claim_pods(case))
-    if late and users and not any((pod.get("spec") or {}).get("nodeName") for pod in users):
+    selected = (case.meta.get("annotations") or {}).get(SELECTED_NODE)
+    if late and users and not selected and not any((pod.get("spec") or {}).get("nodeName") for pod in users):
         yield Finding(
             code="consumer-not-scheduled",
             subject=case.ref,
@@ -200,9 +203,8 @@ def volume_lost(case: Case) -> Iterator[Finding]:
 
 @situation("PersistentVolumeClaim")
 def resizing(case: Case) -> Iterator[Finding]:
-    """The claim is to be larger, and the file system waits for a pod."""
-    pending = case.condition("FileSystemResizePending")
-    if pending.get("status") == "True":
+    """The claim is to be larger: the driver expands the volume or cannot, and the file system waits for a pod."""
+    if case.condition("FileSystemResizePending").get("status") == "True":
         yield Finding(
             code="resize",
             subject=case.ref,
@@ -211,17 +213,58 @@ def resizing(case: Case) -> Iterator[Finding]:
             next="the kubelet resizes it while a pod uses it",
             weight=Weight.WAITS,
         )
+        return
+    wanted = str((case.spec.get("resources") or {}).get("requests", {}).get("storage", "0"))
+    size = str((case.status.get("capacity") or {}).get("storage", wanted))
+    if case.status.get("phase") != "Bound" or Quantity.parse(wanted) <= Quantity.parse(size):
+        return
+    volume = case.snapshot.get("PersistentVolume", "", case.spec.get("volumeName", "")) or {}
+    driver = ((volume.get("spec") or {}).get("csi") or {}).get("driver") or "the driver of its volume"
+    if failed := case.snapshot.events(case.document, "VolumeResizeFailed"):
+        yield Finding(
+            code="resize-failed",
+            subject=case.ref,
+            cause=f"its volume cannot be expanded from {size} to {wanted}: {brief(message_of(failed[0]))}",
+            controller=driver,
+            next="the expansion is tried again, with a growing delay",
+        )
+    elif case.condition("Resizing").get("status") == "True":
+        yield Finding(
+            code="resizing",
+            subject=case.ref,
+            cause=f"its volume is being expanded from {size} to {wanted}",
+            controller=driver,
+            next="its file system is resized after that",
+            weight=Weight.WAITS,
+        )
 
 
 @situation("PersistentVolume")
 def released(case: Case) -> Iterator[Finding]:
-    """A volume whose claim is gone, and which is kept."""
-    if case.status.get("phase") == "Released":
-        claim = case.spec.get("claimRef") or {}
+    """A volume whose claim is gone: it is kept, or cannot be deleted or emptied."""
+    if case.status.get("phase") not in ("Released", "Failed"):
+        return
+    claim = case.spec.get("claimRef") or {}
+    gone = f"its claim {claim.get('namespace')}/{claim.get('name')} is deleted"
+    policy = case.spec.get("persistentVolumeReclaimPolicy", "Retain")
+    if policy == "Retain":
         yield Finding(
             code="released",
             subject=case.ref,
-            cause=f"its claim {claim.get('namespace')}/{claim.get('name')} is deleted, and its reclaim policy Retain keeps it from being bound again",
+            cause=f"{gone}, and its reclaim policy Retain keeps it from being bound again",
             controller=BINDER,
             remedy="remove spec.claimRef to offer it again; its data stays",
         )
+        return
+    owner = (case.meta.get("annotations") or {}).get(PROVISIONED_BY) or BINDER
+    failed = case.snapshot.events(case.document, "VolumeFailedDelete", "VolumeFailedRecycle")
+    why = brief(message_of(failed[0]) if failed else str(case.status.get("message") or ""))
+    done = "deleted" if policy == "Delete" else "recycled"
+    yield Finding(
+        code="reclaim-failed" if why else "reclaim",
+        subject=case.ref,
+        cause=f"{gone}, and it cannot be {done}: {why}" if why else f"{gone}, and it is yet to be {done}",
+        controller=owner,
+        next=f"{owner} tries again, with a growing delay" if why else f"{owner} does so",
+        weight=Weight.BLOCKED if why else Weight.WAITS,
+    )

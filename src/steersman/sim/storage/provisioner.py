@@ -68,19 +68,25 @@ def observe(caches: Caches, key: Key) -> v1.PersistentVolumeClaim | ReleasedVolu
 
 
 async def decide(
-    seen: v1.PersistentVolumeClaim | ReleasedVolume, now: datetime, any_provisioner: bool = False
+    seen: v1.PersistentVolumeClaim | ReleasedVolume,
+    now: datetime,
+    any_provisioner: bool = False,
+    names: tuple[str, ...] = PROVISIONERS,
 ) -> Verdict:
+    """One claim or volume. ``names`` are the provisioners that this one stands for."""
     if isinstance(seen, ReleasedVolume):
-        return await delete(seen, any_provisioner)
-    return await provision(seen, any_provisioner)
+        return await delete(seen, any_provisioner, names)
+    return await provision(seen, any_provisioner, names)
 
 
-async def provision(claim: v1.PersistentVolumeClaim, any_provisioner: bool = False) -> Verdict:
+async def provision(
+    claim: v1.PersistentVolumeClaim, any_provisioner: bool = False, names: tuple[str, ...] = PROVISIONERS
+) -> Verdict:
     """Create the volume of a claim, if the claim was handed over."""
     provisioner, name = provisioner_of(claim), class_of(claim)
     if claim.spec.volumeName or claim.metadata.deletionTimestamp is not None:
         return Rest("bound already, or being deleted")
-    if not provisioner or (provisioner not in PROVISIONERS and not any_provisioner):
+    if not provisioner or (provisioner not in names and not any_provisioner):
         return Rest("not handed over to this provisioner")
     storage_class = await read_class(name)
     if storage_class is None:
@@ -162,12 +168,14 @@ def _on_node(node: v1.Node) -> v1.VolumeNodeAffinity:
     )
 
 
-async def delete(seen: ReleasedVolume, any_provisioner: bool = False) -> Verdict:
+async def delete(
+    seen: ReleasedVolume, any_provisioner: bool = False, names: tuple[str, ...] = PROVISIONERS
+) -> Verdict:
     """Delete a volume that no claim needs any more, if its reclaim policy says so."""
     volume = seen.volume
     meta, spec = volume.metadata, volume.spec
     provisioner = meta.annotations.get(PROVISIONED_BY, "")
-    if not provisioner or (provisioner not in PROVISIONERS and not any_provisioner):
+    if not provisioner or (provisioner not in names and not any_provisioner):
         return Rest("not a volume of this provisioner")
     if spec.persistentVolumeReclaimPolicy != "Delete":
         if FINALIZER in meta.finalizers:
@@ -227,3 +235,11 @@ any_controller: Controller[v1.PersistentVolumeClaim | ReleasedVolume] = replace(
     controller, decide=partial(decide, any_provisioner=True)
 )
 """The same for claims of all StorageClasses: it stands for whatever provisioners a cluster has, and attaches nothing."""
+hostpath_controller: Controller[v1.PersistentVolumeClaim | ReleasedVolume] = replace(
+    controller, decide=partial(decide, names=(HOST_PATH,))
+)
+"""The provisioner of the default StorageClass alone, beside that of the CSI driver."""
+csi_controller: Controller[v1.PersistentVolumeClaim | ReleasedVolume] = replace(
+    controller, name="sim-csi-provisioner", decide=partial(decide, names=(DRIVER,)), event_component=DRIVER
+)
+"""The provisioner of the CSI driver, with events in the driver's name."""

@@ -78,12 +78,16 @@ class SimulatedStorage:
         # Imported when needed: most clusters under test have no volumes.
         from steersman.runtime.controller_group import ControllerGroup
         from steersman.runtime.metrics import Metrics
-        from steersman.sim.storage.provisioner import any_controller, controller
+        from steersman.sim.storage import provisioner
 
-        controllers: list[Controller[Any]] = [any_controller if self._any_provisioner else controller]
+        controllers: list[Controller[Any]] = [
+            provisioner.any_controller if self._any_provisioner else provisioner.controller
+        ]
         if self._csi:
             from steersman.sim.storage import attacher, registrar, resizer
 
+            if not self._any_provisioner:
+                controllers = [provisioner.hostpath_controller, provisioner.csi_controller]
             controllers += [registrar.controller, attacher.controller, resizer.controller]
         await ControllerGroup(controllers, self._api, self._clock, metrics=Metrics(enabled=False)).run()
 
