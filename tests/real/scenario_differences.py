@@ -114,8 +114,11 @@ DIFFERENCES = (
     ),
 )
 
+TABLES = (next(each for each in DIFFERENCES if each.name == "column descriptions"),)
+"""The differences in chapters with tables."""
+
 SERVERS = (
-    next(each for each in DIFFERENCES if each.name == "column descriptions"),
+    *TABLES,
     Difference(
         "owners in other versions",
         (

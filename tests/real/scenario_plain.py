@@ -174,7 +174,7 @@ def differing(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, 
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for place, (mine, theirs) in enumerate(zip(one, other, strict=True)):
             yield from differing(mine, theirs, f"{path}.{place}")
-    elif one != other:
+    elif one != other or isinstance(one, bool) is not isinstance(other, bool):
         yield path, one, other
 
 

@@ -18,10 +18,13 @@ from tests.real import (
     scenario_aggregation,
     scenario_connect,
     scenario_conversion,
+    scenario_devices,
     scenario_lists,
     scenario_nodes,
+    scenario_parameters,
     scenario_policies,
     scenario_rules,
+    scenario_storage,
     scenario_values,
     scenario_webhooks,
     scenario_writes,
@@ -96,6 +99,12 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "writes": Scenario("scenario_writes.txt", scenario_writes.CHAPTERS),
     "values": Scenario("scenario_values.txt", scenario_values.CHAPTERS),
+    "parameters": Scenario("scenario_parameters.txt", scenario_parameters.CHAPTERS),
+    "devices": Scenario(
+        "scenario_devices.txt",
+        {**scenario_storage.CHAPTERS, **scenario_devices.CHAPTERS},
+        differences.TABLES,
+    ),
 }
 
 

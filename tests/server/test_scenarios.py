@@ -37,6 +37,8 @@ def test_no_request_is_lost() -> None:
     assert counts["cel"] >= 250
     assert counts["writes"] > 100
     assert counts["connect"] >= 40
+    assert counts["parameters"] > 500
+    assert counts["devices"] > 400
 
 
 @pytest.mark.parametrize("difference", LISTED, ids=lambda each: each.name)

@@ -110,6 +110,16 @@ def encode_hook(value: object) -> object:
     raise NotImplementedError(f"{type(value).__qualname__} cannot be encoded as JSON")
 
 
+def same_encoding(one: object, other: object) -> bool:
+    """Whether two values are equal and the same in JSON. In Python, true equals 1, which parameters of any form may have."""
+    if one is other or one != other:
+        return one is other
+    if not isinstance(one, msgspec.Struct | Mapping):
+        return True
+    return _in_order.encode(one) == _in_order.encode(other)
+
+
+_in_order = msgspec.json.Encoder(enc_hook=encode_hook, order="deterministic")
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
 

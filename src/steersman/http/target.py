@@ -31,12 +31,15 @@ def first(query: Query, name: str) -> str:
     return values[0] if values else ""
 
 
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+"""The spellings that Go's ``strconv.ParseBool`` takes for true. Other flags of a query take all but two words for it: see `flag`."""
+
 _INTERACTIVE_AGENTS = ("curl", "Wget", "Mozilla/5.0")
 """User agents that are given indented JSON unless they say otherwise."""
 
 
 def wants_pretty(agent: str, query: Query) -> bool:
     """Whether to indent JSON, by the ``pretty`` option or the User-Agent."""
-    if "pretty" in query:
-        return flag(query, "pretty") and first(query, "pretty") != ""
+    if text := first(query, "pretty"):
+        return text in _TRUE
     return agent.startswith(_INTERACTIVE_AGENTS)

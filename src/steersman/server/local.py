@@ -226,7 +226,7 @@ class LocalApi:
     ) -> None:
         await turn()
         resource = self.server.registry.of(kind)
-        options = DeletionOptions(uid, resource_version, propagation, grace)
+        options = DeletionOptions(uid or None, resource_version or None, propagation, grace)
         namespace = _scope(resource, namespace)
         await self._perform(Request(self.user, "delete", resource, namespace, name, deletion=options))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.http.target import flag, parse_target
+from steersman.http.target import flag, parse_target, wants_pretty
 from steersman.server.http.request_info import RequestInfo, UnknownRequest, request_info
 
 
@@ -165,3 +165,19 @@ def test_a_verb_alone_is_no_request(path: str) -> None:
 )
 def test_only_zero_and_false_are_false(query: str, says: bool) -> None:
     assert flag(parse_target(f"/?{query}")[1], "a") is says
+
+
+@pytest.mark.parametrize(
+    ("agent", "query", "pretty"),
+    [
+        ("curl/8", "", True),
+        ("curl/8", "pretty=", True),
+        ("curl/8", "pretty=x", False),
+        ("kubectl", "pretty=T", True),
+        ("kubectl", "pretty=tRuE", False),
+        ("kubectl", "pretty=2", False),
+        ("kubectl", "pretty=", False),
+    ],
+)
+def test_json_is_indented_for_what_go_reads_as_true(agent: str, query: str, pretty: bool) -> None:
+    assert wants_pretty(agent, parse_target(f"/?{query}")[1]) is pretty

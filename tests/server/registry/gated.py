@@ -17,8 +17,13 @@ from steersman.client.api import Api
 from tests.harness.envtest import RealPlane
 
 Document = dict[str, Any]
-GATES = ("DRAResourcePoolStatus", "GenericWorkload")
-VERSIONS = ("resource.k8s.io/v1alpha3", "scheduling.k8s.io/v1alpha2")
+GATES = ("DRADeviceTaintRules", "DRAResourcePoolStatus", "GenericWorkload")
+VERSIONS = {
+    "DeviceTaintRule": "resource.k8s.io/v1beta2",
+    "PodGroup": "scheduling.k8s.io/v1alpha2",
+    "ResourcePoolStatusRequest": "resource.k8s.io/v1alpha3",
+}
+"""The kinds, and the versions that they are in."""
 _LONG = "a" * 254
 _CONDITION = {
     "type": "Complete",
@@ -56,6 +61,17 @@ def _answered(name: str, *, then: Document | None = None, **status: Any) -> Row:
     return _request(name, change={"status": status}, subresource="status", then=then)
 
 
+def _rule(name: str, spec: Document, **more: Any) -> Row:
+    return Row(f"rule, {name}", "DeviceTaintRule", {"taint": _TAINT, **spec}, **more)
+
+
+_TAINT: Document = {
+    "key": "a",
+    "value": "b",
+    "effect": "NoExecute",
+    "timeAdded": "2026-01-01T00:00:00Z",
+}
+_CONDITIONS = [{**_CONDITION, "type": f"T{n}"} for n in range(9)]
 _BAD_POOL: Document = {
     "driver": "a_",
     "poolName": "B_",
@@ -109,6 +125,19 @@ ROWS = (
     _group("a status", _BASIC, change={"status": {"conditions": [_CONDITION]}}, subresource="status"),
     _group("a status with claims", _BASIC, change={"status": {"resourceClaimStatuses": [{"name": "a"}]}}, subresource="status"),
     _group("a status with half a condition", _BASIC, change={"status": {"conditions": [{"type": "x"}]}}, subresource="status"),
+    _rule("of all devices", {}),
+    _rule("of a device", {"deviceSelector": {"driver": "d.test", "pool": "p", "device": "d"}}),
+    _rule("of an odd device", {"deviceSelector": {"driver": "A_", "pool": "b//", "device": "D_"}}),
+    _rule("of empty names", {"deviceSelector": {"driver": "", "pool": "", "device": ""}}),
+    _rule("no taint", {"taint": {}}),
+    _rule("an odd taint", {"taint": {"key": "a b", "value": "c d", "effect": "Nope"}}),
+    _rule("no key", {"taint": {"effect": "None"}}),
+    _rule("an odd device afterwards", {}, change={"deviceSelector": {"driver": "A_"}}),
+    _rule("an odd taint afterwards", {}, change={"taint": {**_TAINT, "effect": "Nope", "value": "c d"}}),
+    _rule("no effect afterwards", {}, change={"taint": {**_TAINT, "effect": ""}}),
+    _rule("a status", {}, change={"status": {"conditions": [_CONDITION]}}, subresource="status"),
+    _rule("a status with half a condition", {}, change={"status": {"conditions": [{"type": "x"}]}}, subresource="status"),
+    _rule("a status with many conditions", {}, change={"status": {"conditions": _CONDITIONS}}, subresource="status"),
     _request("no driver", driver=""),
     _request("a driver with an underscore", driver="A_b"),
     _request("a driver in capitals", driver="GPU.Example.com", poolName="p/q", limit=5),
@@ -138,7 +167,7 @@ ANSWERS = Path(__file__).with_name("gated.json")
 
 async def answer(api: Api, namespace: str, row: Row) -> Document:
     """What a server answers to a row: the object as it is in the end, or the error."""
-    version = VERSIONS[1] if row.kind == "PodGroup" else VERSIONS[0]
+    version = VERSIONS[row.kind]
     group, _, number = version.partition("/")
     kind = load(group, number, row.kind).untyped
     namespace = namespace if kind.namespaced else ""
@@ -167,7 +196,7 @@ def flags() -> tuple[str, ...]:
     gates = ",".join(f"{gate}=true" for gate in GATES)
     return (
         f"--feature-gates={gates}",
-        f"--runtime-config={','.join(f'{version}=true' for version in VERSIONS)}",
+        f"--runtime-config={','.join(f'{version}=true' for version in VERSIONS.values())}",
     )
 
 

@@ -28,9 +28,7 @@ def compare(old: Any, new: Any, schema: TypedSchema) -> Comparison:
 
 
 def _compare(old: Any, new: Any, schema: TypedSchema, found: Comparison) -> None:
-    # Typed fields cannot change from true to 1, which are equal in Python.
-    # differs: fields without a type can, and upstream reports that as modified
-    if old is new or old == new:
+    if same_value(old, new):
         return
     before, after = deduce(schema, old), deduce(schema, new)
     _compare_as(before, old, new, found)
@@ -52,6 +50,27 @@ def _compare_as(typed: Map | List | None, old: Any, new: Any, found: Comparison)
     found.modified["."] = {}
 
 
+def same_value(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: 1 is 1.0, but true, which equals both in Python, is another."""
+    return one is other or (one == other and not _differing_flags(one, other))
+
+
+def _differing_flags(one: Any, other: Any) -> bool:
+    """Whether two values that are equal in Python have true where the other has 1, or false where it has 0."""
+    pairs = [(one, other)]
+    while pairs:
+        one, other = pairs.pop()
+        if one is other:
+            continue
+        if isinstance(one, dict):
+            pairs.extend((value, other[name]) for name, value in one.items())
+        elif isinstance(one, (list, tuple)):
+            pairs.extend(zip(one, other, strict=True))
+        elif isinstance(one, bool) is not isinstance(other, bool):
+            return True
+    return False
+
+
 def _dict(value: Any) -> dict[str, Any]:
     return value if type(value) is dict else {}
 
@@ -64,7 +83,7 @@ def _compare_maps(typed: Map, old: dict[str, Any], new: dict[str, Any], found: C
     for name, value in old.items():
         if name in new:
             other = new[name]
-            if value is not other and value != other:
+            if not same_value(value, other):
                 _compare_child(f"f:{name}", value, other, typed.at(name), found)
         else:
             found.removed[f"f:{name}"] = all_paths(value, typed.at(name))
@@ -95,7 +114,7 @@ def _compare_lists(typed: List, old: list[Any], new: list[Any], found: Compariso
             continue
         # Duplicate items are owned together, by their path element alone.
         if len(left) > 1 and len(right) > 1:
-            if left != right:
+            if not same_value(left, right):
                 found.modified[element] = LEAF
         elif len(left) > 1:
             found.removed[element] = LEAF

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from steersman.server.apply import field_set
-from steersman.server.apply.compare import Comparison, compare
+from steersman.server.apply.compare import Comparison, compare, same_value
 from steersman.server.apply.field_set import FieldSet
 from steersman.server.apply.fields import ensure_named_fields, reconcile_with_schema, to_field_set
 from steersman.server.apply.managed_fields import ManagedFields, Manager, VersionedSet, cap_update_managers
@@ -204,7 +204,7 @@ def after_apply(
         managed[manager] = managed[manager]._replace(fields=mine)
     else:
         managed.pop(manager, None)
-    return live if merged == live else merged, managed
+    return live if same_value(merged, live) else merged, managed
 
 
 def _prune(

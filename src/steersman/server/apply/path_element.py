@@ -44,7 +44,9 @@ def key(fields: Mapping[str, Any]) -> str:
 
 
 def value(scalar: Any) -> str:
-    """The path element of a set item."""
+    """The path element of a set item. Go writes 1.0 as 1."""
+    if isinstance(scalar, float) and scalar.is_integer() and abs(scalar) < 1e21:
+        scalar = int(scalar)
     return "v:" + _json(scalar)
 
 

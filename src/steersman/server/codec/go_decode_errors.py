@@ -1,7 +1,7 @@
 """The error of Go's JSON decoder for a document that does not fit a struct: its first value of a wrong type.
 
 Called only after decoding has failed.
-differs: named string and number types (``v1.RestartPolicy``) are reported as ``string`` and ``int32``.
+differs: most named string and number types (``v1.RestartPolicy``) are reported as ``string`` and ``int32``.
 """
 
 from __future__ import annotations
@@ -188,7 +188,9 @@ def go_scalar_name(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> st
     """A scalar type's name in Go."""
     types = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
     if types == {str}:
-        return "[]uint8" if is_bytes(owner, path) else "string"
+        if is_bytes(owner, path):
+            return "[]uint8"
+        return _NAMED_TEXTS.get((owner.__name__.removeprefix("Nested"), path[-1] if path else ""), "string")
     if types == {bool}:
         return "bool"
     if types == {int}:
@@ -199,6 +201,14 @@ def go_scalar_name(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> st
         return "resource.Quantity"
     return "v1.Time" if types == {datetime} else "float64" if types == {int, float} else "interface {}"
 
+
+_NAMED_TEXTS: Mapping[tuple[str, str], str] = {
+    ("DeleteOptions", "propagationPolicy"): "v1.DeletionPropagation",
+    ("Preconditions", "uid"): "types.UID",
+    ("ObjectMeta", "uid"): "types.UID",
+    ("OwnerReference", "uid"): "types.UID",
+}
+"""The fields whose texts have a type of their own, by struct."""
 
 _BYTES = frozenset(
     {

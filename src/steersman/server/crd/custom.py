@@ -101,7 +101,8 @@ def read_metadata(given: Any) -> meta_v1.ObjectMeta:
 def copy_content(content: Mapping[str, Any]) -> dict[str, Any]:
     """A deep copy of a content. Whole numbers become integers, however they were written.
 
-    differs: integers of more than 64 bits stay integers; upstream keeps the nearest float.
+    differs: integers of more than 64 bits stay integers; upstream keeps the nearest float. And upstream, which stores them
+    alike, takes 1.0 for a change of 1, and increments the generation.
     """
     return _decoder.decode(_encoder.encode(content))  # type: ignore[no-any-return]
 

@@ -41,6 +41,12 @@ def _load_core() -> Mapping[GroupKind, Default]:
     return core.DEFAULTS
 
 
+def _load_devices() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import devices
+
+    return devices.DEFAULTS
+
+
 def _load_gated() -> Mapping[GroupKind, Default]:
     from steersman.server.defaulting import gated
 
@@ -109,8 +115,9 @@ LOADERS: Mapping[GroupKind, Loader] = {
     ("node.k8s.io", "RuntimeClass"): _load_cluster,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _load_cluster,
     ("rbac.authorization.k8s.io", "RoleBinding"): _load_cluster,
-    ("resource.k8s.io", "ResourceClaim"): _load_cluster,
-    ("resource.k8s.io", "ResourceClaimTemplate"): _load_cluster,
+    ("resource.k8s.io", "ResourceClaim"): _load_devices,
+    ("resource.k8s.io", "ResourceClaimTemplate"): _load_devices,
+    ("resource.k8s.io", "ResourceSlice"): _load_devices,
     ("resource.k8s.io", "ResourcePoolStatusRequest"): _load_gated,
     ("scheduling.k8s.io", "PodGroup"): _load_gated,
     ("scheduling.k8s.io", "PriorityClass"): _load_cluster,

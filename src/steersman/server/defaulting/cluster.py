@@ -1,9 +1,9 @@
-"""Defaults of the cluster's configuration: RBAC, classes, CSI drivers, flow control, networking, devices."""
+"""Defaults of the cluster's configuration: RBAC, classes, CSI drivers, flow control, networking."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from steersman.api.generated import (
     apiregistration_v1,
@@ -13,7 +13,6 @@ from steersman.api.generated import (
     networking_v1,
     node_v1,
     rbac_v1,
-    resource_v1,
     scheduling_v1,
     storage_v1,
 )
@@ -186,45 +185,7 @@ def _default_endpoint_port(port: discovery_v1.EndpointPort) -> discovery_v1.Endp
     return default_if_none(port, name="", protocol="TCP")
 
 
-# -- dynamic resource allocation --------------------------------------------------------------
-
-
-def default_resource_claim(obj: resource_v1.ResourceClaim) -> resource_v1.ResourceClaim:
-    return put(obj, spec=_default_resource_claim_spec(obj.spec))
-
-
-def default_resource_claim_template(
-    obj: resource_v1.ResourceClaimTemplate,
-) -> resource_v1.ResourceClaimTemplate:
-    return put(obj, spec=put(obj.spec, spec=_default_resource_claim_spec(obj.spec.spec)))
-
-
-def _default_resource_claim_spec(spec: resource_v1.ResourceClaimSpec) -> resource_v1.ResourceClaimSpec:
-    devices = spec.devices
-    if devices is None or not devices.requests:
-        return spec
-    return put(spec, devices=put(devices, requests=map_items(devices.requests, _default_device_request)))
-
-
-Request = TypeVar("Request", resource_v1.ExactDeviceRequest, resource_v1.DeviceSubRequest)
-
-
-def _default_device_request(request: resource_v1.DeviceRequest) -> resource_v1.DeviceRequest:
-    if request.exactly is not None:
-        request = put(request, exactly=_default_choice(request.exactly))
-    return put(request, firstAvailable=map_items(request.firstAvailable, _default_choice))
-
-
-def _default_choice(request: Request) -> Request:
-    """The allocation mode defaults to ExactCount, the count to one, the operator of a toleration to Equal."""
-    request = put(request, tolerations=map_items(request.tolerations, _default_device_toleration))
-    if not request.allocationMode:
-        request = put(request, allocationMode="ExactCount")
-    return put(request, count=1) if request.allocationMode == "ExactCount" and not request.count else request
-
-
-def _default_device_toleration(toleration: resource_v1.DeviceToleration) -> resource_v1.DeviceToleration:
-    return default_if_zero(toleration, operator="Equal")
+# -- certificates ----------------------------------------------------------------------------
 
 
 def default_certificate_signing_request(
@@ -249,8 +210,6 @@ DEFAULTS: Mapping[GroupKind, Default] = {
     ("node.k8s.io", "RuntimeClass"): default_runtime_class,
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): default_cluster_role_binding,
     ("rbac.authorization.k8s.io", "RoleBinding"): default_role_binding,
-    ("resource.k8s.io", "ResourceClaim"): default_resource_claim,
-    ("resource.k8s.io", "ResourceClaimTemplate"): default_resource_claim_template,
     ("scheduling.k8s.io", "PriorityClass"): default_priority_class,
     ("storage.k8s.io", "CSIDriver"): default_csi_driver,
     ("storage.k8s.io", "CSIStorageCapacity"): default_csi_storage_capacity,

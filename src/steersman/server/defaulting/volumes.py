@@ -177,8 +177,16 @@ def default_persistent_volume(obj: v1.PersistentVolume) -> v1.PersistentVolume:
 def default_claim(obj: v1.PersistentVolumeClaim) -> v1.PersistentVolumeClaim:
     return put(
         obj,
-        spec=_default_data_sources(default_claim_spec(obj.spec)),
-        status=default_if_zero(obj.status, phase="Pending"),
+        spec=default_claim_spec(obj.spec),
+        status=_default_claim_status(obj.status),
+    )
+
+
+def _default_claim_status(status: v1.PersistentVolumeClaimStatus) -> v1.PersistentVolumeClaimStatus:
+    return put(
+        default_if_zero(status, phase="Pending"),
+        allocatedResources=canonical_quantities(status.allocatedResources),
+        capacity=canonical_quantities(status.capacity),
     )
 
 
@@ -196,8 +204,11 @@ def default_claim_spec(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolum
 _SNAPSHOTS = "snapshot.storage.k8s.io"
 
 
-def _default_data_sources(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec:
-    """Keeps dataSource and dataSourceRef in step; dataSource can only be a claim or a snapshot."""
+def normalize_data_sources(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec:
+    """Keeps dataSource and dataSourceRef in step; dataSource can only be a claim or a snapshot.
+
+    That is not defaulting: the field manager owns what it has sent.
+    """
     source, reference = spec.dataSource, spec.dataSourceRef
     if reference is not None and reference.namespace:
         # References into other namespaces belong to a feature gate that is off.

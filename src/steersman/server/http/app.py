@@ -40,6 +40,7 @@ from steersman.server.http.handlers import (
 from steersman.server.http.heavy_requests import LARGE_BODY
 from steersman.server.http.metrics import RequestLabels
 from steersman.server.http.nonresource import handle_nonresource, not_found, unknown_request
+from steersman.server.http.query_options import check_timeout
 from steersman.server.http.request_info import RequestInfo, UnknownRequest, request_info
 from steersman.server.http.responses import (
     Response,
@@ -227,6 +228,8 @@ class ApiServer:
         ctx: Context | None = None
         event = self._audit_event(http, info) if self.state.audit is not None else None
         try:
+            if not self._is_long_running(info):
+                check_timeout(query)
             user, warnings = self._authenticate(http)
             if event is not None:
                 event.user = user
@@ -317,6 +320,11 @@ class ApiServer:
             else RequestLabels(verb, "", "", "", "", "", code)
         )
         return response
+
+    @staticmethod
+    def _is_long_running(info: RequestInfo) -> bool:
+        """Whether a request may take as long as it likes, as a watch."""
+        return info.verb in ("watch", "proxy") or info.subresource in KUBELET_SUBRESOURCES
 
     def _is_served(self, info: RequestInfo) -> bool:
         """Whether the resource and the subresource of a request exist."""

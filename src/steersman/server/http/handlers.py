@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from steersman.http.target import first
+from steersman.http.target import first, flag
 from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML, validate_patch_options
 from steersman.server.codec.convert import CODECS
@@ -240,7 +240,11 @@ def _delete_collection(ctx: Context, resource: Resource, raw: bytes) -> Response
 
 def _delete_request(ctx: Context, resource: Resource, raw: bytes) -> tuple[Request, bool]:
     """The request, and whether a deletion that must wait is answered with 202."""
-    info, options = ctx.info, query_options.delete_options(ctx.query, raw)
+    info = ctx.info
+    listed = ListOptions()
+    if info.verb != "delete":
+        listed = query_options.list_options(ctx.query, watch=flag(ctx.query, "watch"))
+    options = query_options.delete_options(ctx.query, raw)
     request = Request(
         ctx.user,
         info.verb,
@@ -248,7 +252,7 @@ def _delete_request(ctx: Context, resource: Resource, raw: bytes) -> tuple[Reque
         _scope(ctx, resource),
         info.name,
         dry_run=options.dry_run,
-        list_options=ListOptions() if info.verb == "delete" else query_options.list_options(ctx.query),
+        list_options=listed,
         deletion=options.deletion,
     )
     ctx.warnings += deletion_warnings(request)

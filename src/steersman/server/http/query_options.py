@@ -6,12 +6,14 @@ import msgspec
 
 from steersman.api.errors import BadRequest
 from steersman.api.generated import meta_v1
+from steersman.api.go_duration import duration_nanos
 from steersman.api.go_yaml import MalformedDocument
 from steersman.api.label_selectors import parse_selector
 from steersman.http.target import Query, first, flag
 from steersman.server import status_errors
 from steersman.server.apply.options import validate_field_manager
 from steersman.server.codec import protobuf
+from steersman.server.codec.convert import to_struct
 from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.codec.json_yaml import decode_json
 from steersman.server.registry.graceful_deletion import (
@@ -20,6 +22,7 @@ from steersman.server.registry.graceful_deletion import (
     dry_run_errors,
     validate_deletion_options,
 )
+from steersman.server.rest.listing import match_errors
 from steersman.server.rest.request import ListOptions
 from steersman.server.status_errors import FieldError
 
@@ -52,7 +55,6 @@ def list_options(query: Query, *, watch: bool = False) -> ListOptions:
     """The options of a list or watch. Raises `BadRequest` or `Invalid`."""
     if not query:
         return ListOptions()
-    timeout = first(query, "timeoutSeconds")
     options = ListOptions(
         label_selector=first(query, "labelSelector"),
         field_selector=first(query, "fieldSelector"),
@@ -60,7 +62,7 @@ def list_options(query: Query, *, watch: bool = False) -> ListOptions:
         continue_=first(query, "continue"),
         resource_version=first(query, "resourceVersion"),
         resource_version_match=first(query, "resourceVersionMatch"),
-        timeout_seconds=_number(query, "timeoutSeconds") if timeout else None,
+        timeout_seconds=_number(query, "timeoutSeconds") if "timeoutSeconds" in query else None,
         allow_watch_bookmarks=flag(query, "allowWatchBookmarks"),
         send_initial_events=flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
     )
@@ -68,6 +70,21 @@ def list_options(query: Query, *, watch: bool = False) -> ListOptions:
     if wrong:
         raise status_errors.invalid(_META, "ListOptions", "", wrong)
     return options
+
+
+def check_timeout(query: Query) -> None:
+    """Raises `BadRequest` for a ``timeout`` that is no duration.
+
+    differs: it ends no request; those of an embedded server do not wait.
+    """
+    text = first(query, "timeout")
+    if text:
+        try:
+            duration_nanos(text)
+        except ValueError as error:
+            raise status_errors.bad_request(
+                f"invalid timeout specified in the request URL - {error}"
+            ) from None
 
 
 def list_options_decode(query: Query) -> bool:
@@ -82,9 +99,11 @@ def list_options_decode(query: Query) -> bool:
 
 
 def _list_problems(options: ListOptions) -> list[FieldError]:
+    wrong = match_errors(options.resource_version, options.resource_version_match, options.continue_)
     if options.send_initial_events is not None:
-        return [status_errors.field_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")]
-    return []
+        field = "sendInitialEvents"
+        wrong.append(status_errors.field_forbidden(field, f"{field} is forbidden for list"))
+    return wrong
 
 
 def _watch_problems(options: ListOptions) -> list[FieldError]:
@@ -112,9 +131,9 @@ def _watch_problems(options: ListOptions) -> list[FieldError]:
 
 
 def _number(query: Query, name: str) -> int:
-    text = first(query, name)
-    if not text:
+    if name not in query:
         return 0
+    text = first(query, name)
     digits = text[1:] if text[:1] in ("-", "+") else text
     problem = "invalid syntax"
     if digits.isascii() and digits.isdigit():
@@ -161,25 +180,35 @@ def _from_body(body: bytes) -> meta_v1.DeleteOptions:
         document = protobuf.decode(body) if body.startswith(protobuf.MAGIC) else decode_json(body)
     except MalformedDocument as error:
         raise status_errors.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    version = document.get("apiVersion") if isinstance(document, dict) else None
+    if isinstance(version, str) and version.count("/") > 1:
+        raise status_errors.bad_request(f"unexpected GroupVersion string: {version}")
     if isinstance(document, dict) and document.get("kind") not in (None, "", "DeleteOptions"):
-        kind, version = document["kind"], document.get("apiVersion") or "v1"
+        kind, version = document["kind"], version or "v1"
         raise status_errors.bad_request(
             f'no kind "{kind}" is registered for version "{version}" in scheme '
             '"pkg/apis/meta/internalversion/scheme/register.go:27"'
         )
     try:
-        return msgspec.convert(document, meta_v1.DeleteOptions)
-    except msgspec.ValidationError as error:
+        given: meta_v1.DeleteOptions = to_struct(meta_v1.DeleteOptions, document)
+    except ValueError as error:
         raise status_errors.bad_request(
             go_decode_error(meta_v1.DeleteOptions, document) or str(error)
         ) from None
+    grace = given.gracePeriodSeconds
+    if grace is not None and not -(2**63) <= grace < 2**63:
+        raise status_errors.bad_request(go_decode_error(meta_v1.DeleteOptions, document))
+    return given
 
 
 def _from_query(query: Query) -> meta_v1.DeleteOptions:
     if not query:
         return _NO_OPTIONS
+    uid, version = first(query, "uid") or None, first(query, "resourceVersion") or None
     return meta_v1.DeleteOptions(
-        propagationPolicy=first(query, "propagationPolicy") or None,
+        propagationPolicy=first(query, "propagationPolicy") if "propagationPolicy" in query else None,
+        # As upstream, also where the query of a collection says which version to list.
+        preconditions=meta_v1.Preconditions(version, uid) if uid or version else None,
         gracePeriodSeconds=_number(query, "gracePeriodSeconds") if "gracePeriodSeconds" in query else None,
         orphanDependents=flag(query, "orphanDependents") if "orphanDependents" in query else None,
         dryRun=tuple(query.get("dryRun", ())),

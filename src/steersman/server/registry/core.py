@@ -1,4 +1,4 @@
-"""Strategies of core resources: Namespaces, Services, PersistentVolumes and PersistentVolumeClaims."""
+"""Strategies of core resources: Namespaces, Services, PersistentVolumes, PersistentVolumeClaims, and CSIDrivers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from steersman.api.generated.core_v1 import (
     Service,
     ServiceStatus,
 )
+from steersman.api.generated.storage_v1 import CSIDriver
 from steersman.server.defaulting.core import default_namespace
+from steersman.server.defaulting.volumes import normalize_data_sources
 from steersman.server.registry.strategy import WriteContext
 
 # -- namespaces -------------------------------------------------------------------------------
@@ -104,5 +106,32 @@ def prepare_volume_for_status_update(
 
 
 def prepare_claim_for_create(claim: PersistentVolumeClaim, context: WriteContext) -> PersistentVolumeClaim:
-    """Sets the phase of a new claim to Pending."""
-    return replace(claim, status=PersistentVolumeClaimStatus(phase="Pending"))
+    """Sets the phase of a new claim to Pending, and keeps both data sources in step."""
+    status = PersistentVolumeClaimStatus(phase="Pending")
+    return replace(claim, spec=normalize_data_sources(claim.spec), status=status)
+
+
+def prepare_claim_for_update(
+    new: PersistentVolumeClaim, old: PersistentVolumeClaim, context: WriteContext
+) -> PersistentVolumeClaim:
+    """Keeps the status, and both data sources in step."""
+    return replace(new, spec=normalize_data_sources(new.spec), status=old.status)
+
+
+# -- CSI drivers ------------------------------------------------------------------------------
+
+
+def prepare_driver_for_create(driver: CSIDriver, context: WriteContext) -> CSIDriver:
+    """Drops a field whose feature gate is off."""
+    if driver.spec.preventPodSchedulingIfMissing is None:
+        return driver
+    return replace(driver, spec=replace(driver.spec, preventPodSchedulingIfMissing=None))
+
+
+def prepare_driver_for_update(new: CSIDriver, old: CSIDriver, context: WriteContext) -> CSIDriver:
+    """Counts the changes of the spec. As upstream, a new driver has no generation."""
+    if old.spec.preventPodSchedulingIfMissing is None:
+        new = prepare_driver_for_create(new, context)
+    if new.spec == old.spec:
+        return new
+    return replace(new, metadata=replace(new.metadata, generation=old.metadata.generation + 1))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from steersman.api.kinds import EMPTY
 from steersman.api.meta import truncate_to_seconds
 from steersman.server.registry.strategy import WriteContext, update_status_only
 
@@ -24,19 +26,39 @@ _update_status = update_status_only(KEPT_METADATA)
 
 
 def prepare_slice_for_create(obj: ResourceSlice, context: WriteContext) -> ResourceSlice:
-    """Sets the time of taints that have none."""
-    if not any(taint.timeAdded is None for device in obj.spec.devices for taint in device.taints):
+    """Sets the time of taints that have none, and drops the fields of feature gates that are off."""
+    devices = tuple(_without_gated(_with_times(device, context)) for device in obj.spec.devices)
+    if all(map(is_, devices, obj.spec.devices)):
         return obj
-    devices = tuple(_with_times(device, context) for device in obj.spec.devices)
     return replace(obj, spec=replace(obj.spec, devices=devices))
 
 
 def prepare_slice_for_update(new: ResourceSlice, old: ResourceSlice, context: WriteContext) -> ResourceSlice:
-    """Sets the time of taints that have none, be they new or not."""
+    """Sets the time of taints that have none, be they new or not. As upstream, fields that are dropped count as a change."""
+    if new.spec != old.spec:
+        new = replace(new, metadata=replace(new.metadata, generation=old.metadata.generation + 1))
     return prepare_slice_for_create(new, context)
 
 
+def _without_gated(device: Device) -> Device:
+    """A device without attributes that are lists, and without what it takes of its node's resources."""
+    if device.nodeAllocatableResourceMappings:
+        device = replace(device, nodeAllocatableResourceMappings=EMPTY)
+    lists = any(
+        each.bools or each.ints or each.strings or each.versions for each in device.attributes.values()
+    )
+    if not lists:
+        return device
+    attributes = {
+        name: replace(each, bools=(), ints=(), strings=(), versions=())
+        for name, each in device.attributes.items()
+    }
+    return replace(device, attributes=attributes)
+
+
 def _with_times(device: Device, context: WriteContext) -> Device:
+    if all(taint.timeAdded is not None for taint in device.taints):
+        return device
     now = truncate_to_seconds(context.now)
     taints = tuple(
         replace(taint, timeAdded=now) if taint.timeAdded is None else taint for taint in device.taints

@@ -19,8 +19,8 @@ from steersman.server.status_errors import FieldError
 class DeletionOptions(NamedTuple):
     """The DeleteOptions of a request."""
 
-    uid: str = ""
-    resource_version: str = ""
+    uid: str | None = None
+    resource_version: str | None = None
     propagation: str | None = None
     grace_period: int | None = None
     """In seconds."""
@@ -50,8 +50,9 @@ def deletion_options(given: DeleteOptions | NestedDeleteOptions) -> DeletionOpti
         policy = "Orphan" if given.orphanDependents else "Background"
     preconditions = given.preconditions
     return DeletionOptions(
-        uid=(preconditions.uid if preconditions is not None else None) or "",
-        resource_version=(preconditions.resourceVersion if preconditions is not None else None) or "",
+        # An empty one is a precondition, too, which no object meets.
+        uid=None if preconditions is None else preconditions.uid,
+        resource_version=None if preconditions is None else preconditions.resourceVersion,
         propagation=policy,
         grace_period=given.gracePeriodSeconds,
     )

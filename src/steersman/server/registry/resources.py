@@ -15,7 +15,7 @@ from steersman.api.errors import NotFound
 from steersman.api.generated import Resource as Row
 from steersman.api.generated import gated_resources, load, resources
 from steersman.api.generated.apiregistration_v1 import APIService, APIServiceCondition, APIServiceStatus
-from steersman.api.scheme import Kind
+from steersman.api.scheme import Kind, same_encoding
 from steersman.server.defaulting import default_for, no_defaults
 from steersman.server.defaulting.core import default_pod_status, default_service_status
 from steersman.server.registry import certificatesigningrequest, core, devices, pod, podgroup, workloads
@@ -199,10 +199,24 @@ def _resource(
     )
 
 
+_DEFAULTED_STATUS = frozenset(
+    {
+        "nodes",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "resourceclaims.resource.k8s.io",
+        "resourcequotas",
+    }
+)
+"""Resources with defaults or quantities in their status. Upstream sets all defaults of an object that is sent, whatever is updated."""
+
+
 def _strategy(row: Row, id_: str, type_: type[Any], gates: frozenset[str]) -> Strategy:
     has_status = any(subresource.name == "status" for subresource in row.subresources)
+    default = default_for(row.group, row.kind, row.version)
     strategy = Strategy(
-        default=default_for(row.group, row.kind, row.version),
+        default=default,
+        status_default=default if id_ in _DEFAULTED_STATUS else no_defaults,
         rules=rules_for(row.group, row.kind, row.version),
         prepare_for_create=clear_status(type_) if has_status else prepare_nothing,
         prepare_for_update=keep_status if has_status else replace_all,
@@ -270,7 +284,7 @@ _GENERATION_TESTS: Mapping[str, GenerationTest] = {
     "cronjobs.batch": _spec_changed,
     "daemonsets.apps": _spec_changed,
     "deployments.apps": _deployment_changed,
-    "deviceclasses.resource.k8s.io": _spec_changed,
+    "deviceclasses.resource.k8s.io": lambda new, old: not same_encoding(new.spec, old.spec),
     "devicetaintrules.resource.k8s.io": _spec_changed,
     "endpointslices.discovery.k8s.io": _slice_changed,
     "flowschemas.flowcontrol.apiserver.k8s.io": _spec_changed,
@@ -462,7 +476,14 @@ _KIND_STRATEGIES: Mapping[str, Mapping[str, Any]] = {
         "prepare_for_create": core.prepare_volume_for_create,
         "prepare_for_status_update": core.prepare_volume_for_status_update,
     },
-    "persistentvolumeclaims": {"prepare_for_create": core.prepare_claim_for_create},
+    "persistentvolumeclaims": {
+        "prepare_for_create": core.prepare_claim_for_create,
+        "prepare_for_update": core.prepare_claim_for_update,
+    },
+    "csidrivers.storage.k8s.io": {
+        "prepare_for_create": core.prepare_driver_for_create,
+        "prepare_for_update": core.prepare_driver_for_update,
+    },
     "pods": {
         "prepare_for_create": pod.prepare_for_create,
         "prepare_for_status_update": pod.prepare_for_status_update,

@@ -76,12 +76,63 @@ def field_errors(
     server: Server, request: Request, new: Any, old: Any, wrong: list[FieldError]
 ) -> list[FieldError]:
     """The errors of a write with those of fields that its user has no right to set. ``wrong`` are all others."""
+    if request.resource.group == "resource.k8s.io":
+        wrong = _admin_access_errors(server, request, new, old) + wrong
     if server.authorizer is None:
         return wrong
     check = _FIELD_CHECKS.get((request.resource.id, request.subresource))
     if check is None:
         return wrong
     return check(server, server.authorizer, request, new, old, wrong)
+
+
+# -- admin access to devices ------------------------------------------------------------------
+
+_ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
+
+
+def _admin_access_errors(server: Server, request: Request, new: Any, old: Any) -> list[FieldError]:
+    """The error of a claim or its allocation with access to devices that are in use, in a namespace without the right to it."""
+    path = _admin_access(request, new, old)
+    if not path:
+        return []
+    namespaces = server.registry.find("", "v1", "namespaces")
+    labels = server.get(namespaces, "", request.namespace).metadata.labels
+    if labels.get(_ADMIN_ACCESS) == "true":
+        return []
+    why = f"admin access to devices requires the `{_ADMIN_ACCESS}: true` label on the containing namespace"
+    return [status_errors.field_forbidden(path, why)]
+
+
+def _admin_access(request: Request, new: Any, old: Any) -> str:
+    """The path of the first field that asks for admin access; empty where none does, or one did before."""
+    match request.resource.id, request.subresource:
+        case ("resourceclaims.resource.k8s.io", "status"):
+            before = _results(old)
+            if any(each.adminAccess for each in before):
+                return ""
+            results = enumerate(_results(new))
+            paths = (f"status.allocation.devices.results[{i}]" for i, each in results if each.adminAccess)
+        case (("resourceclaims.resource.k8s.io" | "resourceclaimtemplates.resource.k8s.io") as id_, "") if (
+            old is None
+        ):
+            spec = new.spec if id_ == "resourceclaims.resource.k8s.io" else new.spec.spec
+            requests = enumerate(spec.devices.requests or ())
+            # As upstream, also the path of a template's begins at the spec of its claims.
+            paths = (
+                f"spec.devices.requests[{i}]"
+                for i, each in requests
+                if each.exactly is not None and each.exactly.adminAccess
+            )
+        case _:
+            return ""
+    first = next(paths, "")
+    return f"{first}.adminAccess" if first else ""
+
+
+def _results(claim: Any) -> tuple[Any, ...]:
+    allocation = claim.status.allocation
+    return () if allocation is None else tuple(allocation.devices.results)
 
 
 # -- parameters of admission policies ---------------------------------------------------------

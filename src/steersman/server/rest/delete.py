@@ -17,7 +17,6 @@ from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import WriteContext
 from steersman.server.rest.listing import Page, list_objects
 from steersman.server.rest.request import Request, Result
-from steersman.server.rest.selection import select_requested
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
 from steersman.server.validation.cluster import SYSTEM_PRIORITY_CLASSES
@@ -64,22 +63,25 @@ def delete_admitted(server: Server, request: Request, obj: Any) -> Result:
             )
         )
     plan = graceful_deletion.plan_deletion(obj, resource.strategy, options, now)
-    if plan.write is not None and plan.write != obj.metadata:
+    written = plan.write is not None and plan.write != obj.metadata
+    if written:
         obj = server.write(resource, key, replace(obj, metadata=plan.write))
     if not plan.remove:
         return Result(obj)
+    if written and server.dry_run:
+        return Result(obj, deleted=True)
     return Result(server.remove(resource, key), deleted=True)
 
 
 def check_preconditions(resource: Resource, obj: Any, options: DeletionOptions) -> None:
     """Refuses a deletion whose uid or resourceVersion is not the object's."""
     meta = obj.metadata
-    if options.uid and options.uid != meta.uid:
+    if options.uid is not None and options.uid != meta.uid:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta.uid}). "
             "The object might have been deleted and then recreated"
         )
-    elif options.resource_version and options.resource_version != meta.resourceVersion:
+    elif options.resource_version is not None and options.resource_version != meta.resourceVersion:
         why = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
             f"ResourceVersion in record ({meta.resourceVersion}). The object might have been modified"
@@ -110,12 +112,7 @@ def delete_collection(server: Server, request: Request) -> Page:
     resource = request.resource
     if resource.namespaced and not request.namespace:
         raise status_errors.unsupported(resource.group, resource.plural, "deletecollection")
-    options = request.list_options
-    if options.limit > 0 or options.continue_:
-        # As upstream, which deletes one page of a list.
-        selected = list_objects(server, request)
-    else:
-        selected = Page(list(server.table(resource).select(select_requested(request))), 0)
+    selected = _listed(server, request)
     found = selected.items
     admitted, refusal = _admit_all(server, request, found)
     for obj in admitted:
@@ -130,7 +127,26 @@ def delete_collection(server: Server, request: Request) -> Page:
         delete_admitted(server, one, current)
     if refusal is not None:
         raise refusal
-    return selected._replace(revision=selected.revision or server.store.revision)
+    return selected
+
+
+_PAGE_SIZE = 10_000
+"""The number of objects that are deleted at a time."""
+
+
+def _listed(server: Server, request: Request) -> Page:
+    """The objects that a request selects: one page if it limits them, as upstream, or else all."""
+    options = request.list_options
+    if options.limit > 0:
+        return list_objects(server, request)
+    options = replace(options, limit=_PAGE_SIZE)
+    first = page = list_objects(server, replace(request, list_options=options))
+    items = list(page.items)
+    while page.continue_:
+        options = replace(options, continue_=page.continue_, resource_version="", resource_version_match="")
+        page = list_objects(server, replace(request, list_options=options))
+        items += page.items
+    return first._replace(items=items)
 
 
 def _admit_all(server: Server, request: Request, found: list[Any]) -> tuple[list[Any], ApiError | None]:

@@ -65,7 +65,7 @@ def evict(server: Server, request: Request, eviction: Eviction) -> Mapping[str, 
         ),
     )
     # The condition has changed the version that a precondition may name.
-    evicted = replace(request, subresource="", deletion=options._replace(resource_version=""))
+    evicted = replace(request, subresource="", deletion=options._replace(resource_version=None))
     delete_admitted(server, evicted, server.get(pods, namespace, name))
     return status_errors.success_status()
 

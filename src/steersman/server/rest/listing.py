@@ -219,7 +219,8 @@ def page(
     match: str = "",
 ) -> Page:
     """One page of a selection; all of it where ``limit`` is 0."""
-    _check(version, match, continue_)
+    if wrong := match_errors(version, match, continue_):
+        raise status_errors.invalid("meta.k8s.io", "ListOptions", "", wrong)
     revision, start = _instant(store, limit, continue_, version, match)
     try:
         keys, objects = table.at(revision)
@@ -258,7 +259,8 @@ def _instant(store: Store, limit: int, continue_: str, version: str, match: str)
     return (requested if exact else store.revision), ""
 
 
-def _check(version: str, match: str, continue_: str) -> None:
+def match_errors(version: str, match: str, continue_: str) -> list[status_errors.FieldError]:
+    """The errors of a list's ``resourceVersionMatch``."""
     wrong = []
     if match:
         field = "resourceVersionMatch"
@@ -278,8 +280,7 @@ def _check(version: str, match: str, continue_: str) -> None:
             wrong.append(
                 status_errors.field_forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"')
             )
-    if wrong:
-        raise status_errors.invalid("meta.k8s.io", "ListOptions", "", wrong)
+    return wrong
 
 
 def _stale(start: str) -> Expired:

@@ -299,10 +299,18 @@ def unknown_fields(
     @cache
     def made() -> Any:
         whole = to_document(resource.api_version, resource.kind, old)
-        return patched_document(resource.type, whole, body, content_type)
+        patched = patched_document(resource.type, whole, body, content_type)
+        return _in_order(patched) if content_type == MERGE else patched
 
     # Most merge patches have known fields only: the object need not be patched to know that.
     return find(made()) if content_type == JSON or find(body) else (), text
+
+
+def _in_order(document: Any) -> Any:
+    """A document with the fields of all objects in order, as upstream encodes a merged one before it looks for unknown fields."""
+    if isinstance(document, dict):
+        return {name: _in_order(document[name]) for name in sorted(document)}
+    return [_in_order(item) for item in document] if isinstance(document, list) else document
 
 
 def unknown_scale_fields(

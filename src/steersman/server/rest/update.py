@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from steersman.api.errors import NotFound, ServerError
+from steersman.api.scheme import same_encoding
 from steersman.server import status_errors
 from steersman.server.admission import namespace_lifecycle
 from steersman.server.apply.deferred_owners import StoredManagedFields, same_ownership
@@ -25,6 +26,16 @@ from steersman.server.storage.store import object_key
 
 Change: TypeAlias = Callable[[Any], Any]
 """Makes the new object from the old one."""
+
+
+_UNTYPED = frozenset(
+    {
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "deviceclasses.resource.k8s.io",
+        "resourceclaims.resource.k8s.io",
+    }
+)
+"""Resources with parts of any form that can change, in which true is not 1."""
 
 
 def update(server: Server, request: Request, obj: Any) -> Result:
@@ -154,7 +165,8 @@ def change(
         server.remove(resource, key)
         meta = replace(new.metadata, managedFields=owned, resourceVersion=was.resourceVersion)
         return replace(new, metadata=meta)
-    unchanged = replace(new, metadata=replace(new.metadata, resourceVersion=was.resourceVersion)) == old
+    settled = replace(new, metadata=replace(new.metadata, resourceVersion=was.resourceVersion))
+    unchanged = same_encoding(settled, old) if resource.id in _UNTYPED else settled == old
     if unchanged and same_ownership(owned, was.managedFields):
         return old
     if settle is not None:

@@ -223,6 +223,8 @@ LOADERS: Mapping[GroupKind, Loader] = {
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _load_rbac,
     ("rbac.authorization.k8s.io", "Role"): _load_rbac,
     ("rbac.authorization.k8s.io", "RoleBinding"): _load_rbac,
+    ("resource.k8s.io", "DeviceClass"): _load_devices,
+    ("resource.k8s.io", "DeviceTaintRule"): _load_gated,
     ("resource.k8s.io", "ResourceClaim"): _load_devices,
     ("resource.k8s.io", "ResourceClaimTemplate"): _load_devices,
     ("resource.k8s.io", "ResourcePoolStatusRequest"): _load_gated,

@@ -23,7 +23,6 @@ _RESIZE_STATUSES = (
     "NodeResizeInfeasible",
     "NodeResizePending",
 )
-_TEMPLATE_METADATA = ("annotations", "labels")
 
 
 def validate_claim(errors: FieldErrors, claim: v1.PersistentVolumeClaim) -> None:
@@ -35,12 +34,7 @@ def validate_claim_template(
     errors: FieldErrors, path: str, template: v1.PersistentVolumeClaimTemplate
 ) -> None:
     """Validates the claim template of an ephemeral volume."""
-    metadata = template.metadata
-    meta.validate_annotations(errors, f"{path}.metadata.annotations", metadata.annotations)
-    meta.validate_labels(errors, f"{path}.metadata.labels", metadata.labels)
-    for name in metadata.__struct_fields__:
-        if name not in _TEMPLATE_METADATA and getattr(metadata, name):
-            errors.forbidden(f"{path}.metadata.{name}", "cannot be set")
+    meta.validate_template_meta(errors, f"{path}.metadata", template.metadata)
     validate_claim_spec(errors, f"{path}.spec", template.spec)
 
 
@@ -208,8 +202,10 @@ def validate_claim_status(
     for name, amount in status.allocatedResources.items():
         if _validate_allocated_resource(errors, "status.allocatedResources", name):
             at = f"status.allocatedResources[{name}]"
+            before = len(errors)
             resources.validate_basic_resource(errors, at, amount)
-            resources.validate_resource_quantity(errors, at, "storage", amount)
+            if len(errors) == before:
+                resources.validate_resource_quantity(errors, at, "storage", amount)
 
 
 def _validate_allocated_resource(errors: FieldErrors, path: str, name: str) -> bool:

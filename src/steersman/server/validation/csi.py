@@ -12,6 +12,7 @@ from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors, format_strings
 from steersman.server.validation.rules import AnyRules, GroupKind, Rules
+from steersman.server.validation.storage import validate_inline_volume_spec
 from steersman.server.validation.volumes import validate_csi_driver_name
 
 _FS_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
@@ -148,6 +149,8 @@ def _validate_attachment(errors: FieldErrors, obj: storage_v1.VolumeAttachment) 
     elif name is not None and not name:
         empty = "must specify non empty persistentVolumeName"
         errors.required("spec.source.persistentVolumeName", empty)
+    elif source.inlineVolumeSpec is not None:
+        validate_inline_volume_spec(errors, "spec.source.inlineVolumeSpec", source.inlineVolumeSpec)
     errors.invalid_each("spec.nodeName", spec.nodeName, names.dns1123_subdomain(spec.nodeName))
     status = obj.status
     attachment_metadata = status.attachmentMetadata

@@ -1,4 +1,4 @@
-"""Validation of ResourceClaims and ResourceClaimTemplates: what is asked for, what is allocated, and what drivers report.
+"""Validation of DeviceClasses, ResourceClaims and ResourceClaimTemplates: what is asked for, what is allocated, and what drivers report.
 
 differs: CEL expressions of selectors are not compiled.
 """
@@ -17,6 +17,7 @@ from steersman.api.label_syntax import MAX_SUBDOMAIN, value_errors
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import NULL, FieldErrors, go_struct
+from steersman.server.validation.resources import is_extended
 from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 from steersman.server.validation.selectors import validate_node_selector
 from steersman.server.validation.volumes import validate_csi_driver_name
@@ -90,12 +91,15 @@ def validate_claim_update(errors: FieldErrors, new: v1.ResourceClaim, old: v1.Re
 
 def validate_template(errors: FieldErrors, obj: v1.ResourceClaimTemplate) -> None:
     meta.validate_object_meta(errors, obj.metadata)
+    meta.validate_template_meta(errors, "spec.metadata", obj.spec.metadata)
     _validate_spec(errors, "spec.spec", obj.spec.spec)
 
 
 def validate_template_update(
     errors: FieldErrors, new: v1.ResourceClaimTemplate, old: v1.ResourceClaimTemplate
 ) -> None:
+    """Validates the new template as a whole, too, though it cannot be another."""
+    validate_template(errors, new)
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     errors.immutable("spec", new.spec, old.spec)
 
@@ -203,11 +207,17 @@ def _validate_toleration(errors: FieldErrors, path: str, toleration: v1.DeviceTo
 
 def _validate_attribute(errors: FieldErrors, path: str, name: str) -> None:
     """The name of an attribute with its domain."""
+    validate_qualified_name(errors, path, name)
+    if "/" not in name:
+        message = "a fully qualified name must be a domain and a name separated by a slash"
+        errors.invalid(path, name, message)
+
+
+def validate_qualified_name(errors: FieldErrors, path: str, name: str) -> None:
+    """The name of an attribute or a capacity, with a domain or without. As upstream, one with two slashes will do."""
     domain, slash, identifier = name.partition("/")
     if not slash:
         _validate_identifier(errors, path, name)
-        message = "a fully qualified name must be a domain and a name separated by a slash"
-        errors.invalid(path, name, message)
     elif "/" not in identifier:
         if not domain:
             errors.invalid(path, "", "the domain must not be empty")
@@ -325,7 +335,7 @@ def _validate_allocation(
     def result(errors: FieldErrors, at: str, one: v1.DeviceRequestAllocationResult) -> None:
         _validate_request_ref(errors, f"{at}.request", one.request, known)
         _validate_device_name(errors, at, one)
-        _validate_binding_conditions(errors, at, one.bindingConditions, one.bindingFailureConditions)
+        validate_binding_conditions(errors, at, one.bindingConditions, one.bindingFailureConditions)
         _validate_share(errors, f"{at}.shareID", one.shareID)
 
     def config(errors: FieldErrors, at: str, one: v1.DeviceAllocationConfiguration) -> None:
@@ -375,7 +385,7 @@ def _validate_share(errors: FieldErrors, path: str, share: str | None) -> None:
         errors.invalid(path, share, message)
 
 
-def _validate_binding_conditions(
+def validate_binding_conditions(
     errors: FieldErrors, path: str, conditions: Sequence[str], failures: Sequence[str]
 ) -> None:
     at, failures_at = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
@@ -433,7 +443,43 @@ def _validate_interface_address(errors: FieldErrors, path: str, text: str) -> No
         errors.invalid(path, text, f'must be in canonical form ("{canonical}")')
 
 
+# -- classes --------------------------------------------------------------------------------------
+
+
+def validate_class(errors: FieldErrors, obj: v1.DeviceClass) -> None:
+    meta.validate_object_meta(errors, obj.metadata, _long_name, namespaced=False)
+    _validate_class_spec(errors, obj.spec)
+
+
+def _long_name(name: str) -> tuple[str, ...]:
+    """The errors of a class's name: where one is too long, upstream counts bytes here and characters elsewhere."""
+    return tuple(
+        why.replace("characters", "bytes") if "no more than" in why else why
+        for why in names.dns1123_subdomain(name)
+    )
+
+
+def validate_class_update(errors: FieldErrors, new: v1.DeviceClass, old: v1.DeviceClass) -> None:
+    meta.validate_changed_object_meta(
+        errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
+    )
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    _validate_class_spec(errors, new.spec)
+
+
+def _validate_class_spec(errors: FieldErrors, spec: v1.DeviceClassSpec) -> None:
+    def config(errors: FieldErrors, at: str, one: v1.DeviceClassConfiguration) -> None:
+        _validate_opaque(errors, f"{at}.opaque", one.opaque)
+
+    each(errors, "spec.selectors", spec.selectors, MAX_SELECTORS, _validate_selector)
+    each(errors, "spec.config", spec.config, MAX_CONFIGS, config)
+    name = spec.extendedResourceName
+    if name is not None and not is_extended(name):
+        errors.invalid("spec.extendedResourceName", name, "must be a valid extended resource name")
+
+
 RULES: Mapping[GroupKind, AnyRules] = {
+    ("resource.k8s.io", "DeviceClass"): Rules(validate_class, validate_class_update),
     ("resource.k8s.io", "ResourceClaim"): Rules(
         validate_claim, validate_claim_update, status=validate_claim_status
     ),

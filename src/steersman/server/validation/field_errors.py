@@ -12,6 +12,7 @@ import msgspec
 
 from steersman.api.generated.meta_v1 import LabelSelector
 from steersman.api.go_quote import quote
+from steersman.api.scheme import same_encoding
 from steersman.server.status_errors import IMMUTABLE, FieldError
 
 MUST_BE_NONNEGATIVE = "must be greater than or equal to 0"
@@ -93,7 +94,7 @@ class FieldErrors(list[FieldError]):
 
     def immutable(self, path: str, new: object, old: object) -> None:
         """Adds an error for a value that changed."""
-        if new != old:
+        if not same_encoding(new, old):
             self.invalid(path, new, IMMUTABLE)
 
     def enum(self, path: str, value: str, supported: Sequence[str]) -> None:

@@ -1,16 +1,19 @@
-"""Validation of the kinds that feature gates add: PodGroups and ResourcePoolStatusRequests."""
+"""Validation of the kinds that feature gates add: DeviceTaintRules, PodGroups and ResourcePoolStatusRequests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steersman.api.generated import resource_v1alpha3, scheduling_v1alpha2
+from steersman.api.generated import resource_v1alpha3, resource_v1beta2, scheduling_v1alpha2
 from steersman.api.label_syntax import MAX_SUBDOMAIN, subdomain_errors
 from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
+from steersman.server.validation.devices import MAX_DEVICE_CONDITIONS, validate_pool
 from steersman.server.validation.field_errors import NULL, FieldErrors, go_slice, go_struct
+from steersman.server.validation.resource_slices import validate_taint
 from steersman.server.validation.rules import AnyRules, GroupKind, Rules
+from steersman.server.validation.volumes import validate_csi_driver_name
 
 MAX_POOLS = 1000
 MAX_CONDITIONS = 10
@@ -216,7 +219,48 @@ def validate_pool_name(errors: FieldErrors, path: str, name: str) -> None:
             )
 
 
+# -- DeviceTaintRules -------------------------------------------------------------------------
+
+
+def validate_taint_rule(errors: FieldErrors, obj: resource_v1beta2.DeviceTaintRule) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_taint_rule_spec(errors, obj.spec)
+
+
+def validate_taint_rule_update(
+    errors: FieldErrors, new: resource_v1beta2.DeviceTaintRule, old: resource_v1beta2.DeviceTaintRule
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    _validate_taint_rule_spec(errors, new.spec, old.spec.taint.effect)
+
+
+def _validate_taint_rule_spec(
+    errors: FieldErrors, spec: resource_v1beta2.DeviceTaintRuleSpec, old_effect: str = ""
+) -> None:
+    selector, at = spec.deviceSelector, "spec.deviceSelector"
+    if selector is not None and selector.driver is not None:
+        validate_csi_driver_name(errors, f"{at}.driver", selector.driver)
+    if selector is not None and selector.pool is not None:
+        validate_pool(errors, f"{at}.pool", selector.pool)
+    if selector is not None and selector.device is not None:
+        errors.invalid_each(f"{at}.device", selector.device, names.dns1123_label(selector.device))
+    validate_taint(errors, "spec.taint", spec.taint, old_effect)
+
+
+def validate_taint_rule_status(
+    errors: FieldErrors, new: resource_v1beta2.DeviceTaintRule, old: resource_v1beta2.DeviceTaintRule
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    conditions = new.status.conditions
+    meta.validate_conditions(errors, "status.conditions", conditions)
+    if len(conditions) > MAX_DEVICE_CONDITIONS:
+        errors.too_many("status.conditions", len(conditions), MAX_DEVICE_CONDITIONS)
+
+
 RULES: Mapping[GroupKind, AnyRules] = {
+    ("resource.k8s.io", "DeviceTaintRule"): Rules(
+        validate_taint_rule, validate_taint_rule_update, status=validate_taint_rule_status
+    ),
     ("resource.k8s.io", "ResourcePoolStatusRequest"): Rules(
         validate_request, validate_request_update, status=validate_request_status
     ),

@@ -258,6 +258,18 @@ def format_condition(condition: Condition) -> Verbatim:
     return go_struct(**fields, lastTransitionTime=since, reason=condition.reason, message=condition.message)
 
 
+def validate_template_meta(errors: FieldErrors, path: str, metadata: ObjectMeta) -> None:
+    """Validates the metadata of a template of claims, which has annotations and labels only."""
+    validate_annotations(errors, f"{path}.annotations", metadata.annotations)
+    validate_labels(errors, f"{path}.labels", metadata.labels)
+    for name in metadata.__struct_fields__:
+        if name not in _TEMPLATE_METADATA and getattr(metadata, name):
+            errors.forbidden(f"{path}.{name}", "cannot be set")
+
+
+_TEMPLATE_METADATA = ("annotations", "labels")
+
+
 def validate_conditions(errors: FieldErrors, path: str, conditions: tuple[Condition, ...]) -> None:
     seen: set[str] = set()
     for i, condition in enumerate(conditions):

@@ -1,21 +1,27 @@
-"""Validation of ResourceSlices: their pool, the nodes that they are for, and their devices by name, attributes and taints.
-
-differs: the values of attributes, capacities and counters are not looked at.
-"""
+"""Validation of ResourceSlices: their pool, the nodes that they are for, and their devices; `slice_devices` has what is in these."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from steersman.api.generated import resource_v1 as v1
 from steersman.api.label_syntax import value_errors
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
-from steersman.server.validation.devices import each, validate_pool
+from steersman.server.validation.devices import each, validate_binding_conditions, validate_pool
 from steersman.server.validation.field_errors import FieldErrors, Verbatim
 from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 from steersman.server.validation.selectors import validate_node_selector
+from steersman.server.validation.slice_devices import (
+    validate_consumed_counters,
+    validate_contents,
+    validate_shared_counters,
+)
 from steersman.server.validation.volumes import validate_csi_driver_name
+
+if TYPE_CHECKING:
+    from steersman.api.generated import resource_v1beta2
 
 MAX_DEVICES = 128
 MAX_TAINTED_DEVICES = 64
@@ -71,6 +77,7 @@ def _validate_spec(errors: FieldErrors, spec: v1.ResourceSliceSpec, old: v1.Reso
 
     most = MAX_TAINTED_DEVICES if advanced else MAX_DEVICES
     each(errors, "spec.devices", spec.devices, most, device, lambda one: one.name)
+    validate_shared_counters(errors, "spec.sharedCounters", spec.sharedCounters)
 
 
 def _validate_nodes(errors: FieldErrors, spec: v1.ResourceSliceSpec) -> None:
@@ -104,8 +111,15 @@ def _validate_device(
     if count > MAX_ATTRIBUTES:
         limit = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
         errors.invalid(path, count, limit)
+    validate_contents(errors, path, device)
     if old is None or old.taints != device.taints:
-        each(errors, f"{path}.taints", device.taints, MAX_TAINTS, _validate_taint)
+        each(errors, f"{path}.taints", device.taints, MAX_TAINTS, validate_taint)
+    validate_consumed_counters(errors, f"{path}.consumesCounters", device.consumesCounters)
+    _validate_device_nodes(errors, path, device, per_device)
+    validate_binding_conditions(errors, path, device.bindingConditions, device.bindingFailureConditions)
+
+
+def _validate_device_nodes(errors: FieldErrors, path: str, device: v1.Device, per_device: bool) -> None:
     choices = ("nodeName", "nodeSelector", "allNodes")
     if not per_device:
         if any(getattr(device, name) is not None for name in choices):
@@ -126,13 +140,16 @@ def _validate_device(
         errors.invalid(path, f"{{{', '.join(given)}}}", _ONE_OF_DEVICE)
 
 
-def _validate_taint(errors: FieldErrors, path: str, taint: v1.DeviceTaint) -> None:
+def validate_taint(
+    errors: FieldErrors, path: str, taint: v1.DeviceTaint | resource_v1beta2.DeviceTaint, old_effect: str = ""
+) -> None:
+    """An effect that does not change may be one of a later version."""
     errors.invalid_each(f"{path}.key", taint.key, names.qualified_name(taint.key))
     if taint.value:
         errors.invalid_each(f"{path}.value", taint.value, value_errors(taint.value))
     if not taint.effect:
         errors.required(f"{path}.effect")
-    else:
+    elif taint.effect != old_effect:
         errors.enum(f"{path}.effect", taint.effect, ("NoExecute", "NoSchedule", "None"))
 
 

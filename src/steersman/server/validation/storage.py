@@ -23,6 +23,22 @@ from steersman.server.validation.volumes import (
     validate_one_source,
 )
 
+_MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
+_MOUNTED_WITH_OPTIONS = (
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+)
 _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 
 
@@ -31,7 +47,17 @@ _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 
 def validate_persistent_volume(errors: FieldErrors, obj: v1.PersistentVolume) -> None:
     meta.validate_object_meta(errors, obj.metadata, namespaced=False)
-    _validate_persistent_volume_spec(errors, "spec", obj.spec)
+    validate_persistent_volume_spec(errors, "spec", obj.spec)
+    _validate_mount_options(errors, obj)
+
+
+def _validate_mount_options(errors: FieldErrors, obj: v1.PersistentVolume) -> None:
+    """Only some sources have mount options by an annotation; others must use the field."""
+    if _MOUNT_OPTIONS not in obj.metadata.annotations:
+        return
+    if all(getattr(obj.spec, name) is None for name in _MOUNTED_WITH_OPTIONS):
+        why = "may not specify mount options for this volume type"
+        errors.forbidden(f"metadata.annotations.{_MOUNT_OPTIONS}", why)
 
 
 def validate_persistent_volume_update(
@@ -42,7 +68,7 @@ def validate_persistent_volume_update(
         errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
     )
     if new.spec is not old.spec:
-        _validate_persistent_volume_spec(errors, "spec", new.spec)
+        validate_persistent_volume_spec(errors, "spec", new.spec)
     # Upstream validates the object twice.
     meta.validate_changed_object_meta(
         errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
@@ -50,9 +76,10 @@ def validate_persistent_volume_update(
     if new.spec is old.spec:
         return
     now, was = new.spec, old.spec
-    _validate_persistent_volume_spec(errors, "spec", now)
+    validate_persistent_volume_spec(errors, "spec", now)
     if _volume_sources(now, was) != _volume_sources(was, was):
-        changed = format_diff(old.spec, new.spec)
+        sources = {name: getattr(now, name) for name in _SOURCES}
+        changed = format_diff(was, replace(was, **sources))
         message = f"spec.persistentvolumesource is immutable after creation\n{changed}"
         errors.forbidden("spec.persistentvolumesource", message)
     errors.immutable("volumeMode", now.volumeMode, was.volumeMode)
@@ -78,10 +105,8 @@ def _volume_sources(spec: v1.PersistentVolumeSpec, was: v1.PersistentVolumeSpec)
     return [csi if name == "csi" else getattr(spec, name) for name in _SOURCES]
 
 
-def _validate_persistent_volume_spec(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
-    if not spec.accessModes:
-        errors.required(f"{path}.accessModes")
-    claims.validate_access_modes(errors, f"{path}.accessModes", spec.accessModes)
+def validate_persistent_volume_spec(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
+    _validate_volume_access_modes(errors, path, spec)
     capacity = spec.capacity
     if not capacity:
         errors.required(f"{path}.capacity")
@@ -104,20 +129,57 @@ def _validate_persistent_volume_spec(errors: FieldErrors, path: str, spec: v1.Pe
     source = validate_one_source(errors, path, spec, _SOURCES)
     if source == "local" and spec.nodeAffinity is None:
         errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
-    _validate_remaining_fields(errors, path, spec)
-
-
-def _validate_remaining_fields(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
-    host = spec.hostPath
-    everything = host is not None and host.path and posixpath.normpath(host.path) == "/"
-    if everything and spec.persistentVolumeReclaimPolicy == "Recycle":
-        message = "may not be 'recycle' for a hostPath mount of '/'"
-        errors.forbidden(f"{path}.persistentVolumeReclaimPolicy", message)
+    _validate_recycled_path(errors, path, spec)
     if spec.storageClassName:
         at = f"{path}.storageClassName"
         errors.invalid_each(at, spec.storageClassName, names.dns1123_subdomain(spec.storageClassName))
     if spec.volumeMode is not None and spec.volumeMode not in claims.VOLUME_MODES:
         errors.not_supported(f"{path}.volumeMode", spec.volumeMode, claims.VOLUME_MODES)
+    _validate_attributes_class(errors, path, spec)
+
+
+def validate_inline_volume_spec(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
+    """Validates the volume within a VolumeAttachment: a CSI volume of a pod, with few other fields.
+
+    As upstream, the class of attributes is not looked at.
+    """
+    inline = "in the context of inline volumes"
+    none = f"may not be specified {inline}"
+    if spec.claimRef is not None:
+        errors.forbidden(f"{path}.claimRef", none)
+    if spec.capacity:
+        errors.forbidden(f"{path}.capacity", none)
+    if spec.csi is None:
+        errors.required(f"{path}.csi", f"has to be specified {inline}")
+    _validate_volume_access_modes(errors, path, spec)
+    if spec.persistentVolumeReclaimPolicy not in ("", "Retain"):
+        errors.forbidden(f"{path}.persistentVolumeReclaimPolicy", f"may only be Retain {inline}")
+    if spec.nodeAffinity is not None:
+        errors.forbidden(f"{path}.nodeAffinity", none)
+    if validate_one_source(errors, path, spec, _SOURCES) == "local":
+        errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
+    _validate_recycled_path(errors, path, spec)
+    if spec.storageClassName:
+        errors.forbidden(f"{path}.storageClassName", none)
+    if spec.volumeMode not in (None, "Filesystem"):
+        errors.forbidden(f"{path}.volumeMode", f"may not specify volumeMode other than Filesystem {inline}")
+
+
+def _validate_volume_access_modes(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
+    if not spec.accessModes:
+        errors.required(f"{path}.accessModes")
+    claims.validate_access_modes(errors, f"{path}.accessModes", spec.accessModes)
+
+
+def _validate_recycled_path(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
+    host = spec.hostPath
+    everything = host is not None and host.path and posixpath.normpath(host.path) == "/"
+    if everything and spec.persistentVolumeReclaimPolicy == "Recycle":
+        message = "may not be 'recycle' for a hostPath mount of '/'"
+        errors.forbidden(f"{path}.persistentVolumeReclaimPolicy", message)
+
+
+def _validate_attributes_class(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
     name = spec.volumeAttributesClassName
     if name is not None:
         at = f"{path}.volumeAttributesClassName"

@@ -100,24 +100,28 @@ def validate_nfs(errors: FieldErrors, path: str, source: v1.NFSVolumeSource) -> 
 def validate_iscsi(
     errors: FieldErrors, path: str, source: v1.ISCSIVolumeSource | v1.ISCSIPersistentVolumeSource
 ) -> None:
+    persistent = isinstance(source, v1.ISCSIPersistentVolumeSource)
+    told = "" if persistent else " starting with iqn, eui, or naa"
     if not source.targetPortal:
         errors.required(f"{path}.targetPortal")
     if not source.iqn:
         errors.required(f"{path}.iqn")
     else:
-        _validate_iscsi_name(errors, f"{path}.iqn", source.iqn)
+        _validate_iscsi_name(errors, f"{path}.iqn", source.iqn, told)
     if not 0 <= source.lun <= 255:
         errors.invalid(f"{path}.lun", source.lun, _BYTE_RANGE)
     if (source.chapAuthDiscovery or source.chapAuthSession) and source.secretRef is None:
         errors.required(f"{path}.secretRef")
+    if persistent and source.secretRef is not None and not source.secretRef.name:
+        errors.required(f"{path}.secretRef.name")
     if source.initiatorName is not None:
-        _validate_iscsi_name(errors, f"{path}.initiatorname", source.initiatorName)
+        _validate_iscsi_name(errors, f"{path}.initiatorname", source.initiatorName, told)
 
 
-def _validate_iscsi_name(errors: FieldErrors, path: str, name: str) -> None:
+def _validate_iscsi_name(errors: FieldErrors, path: str, name: str, told: str) -> None:
     form = _ISCSI_NAME_FORMATS.get(name[:3])
     if form is None:
-        errors.invalid(path, name, "must be valid format starting with iqn, eui, or naa")
+        errors.invalid(path, name, f"must be valid format{told}")
     elif not form.search(name):
         errors.invalid(path, name, "must be valid format")
 
