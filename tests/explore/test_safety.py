@@ -92,7 +92,6 @@ ATTACHMENT = """create:
       source:
         inlineVolumeSpec:
           accessModes: [{mode}]
-          capacity: {{storage: 1Gi}}
           csi: {{driver: csi.example.com, volumeHandle: disk-1}}
 """
 DISK = "kubernetes.io/csi/csi.example.com^disk-1"

@@ -320,9 +320,9 @@ async def test_answers_bear_the_date_of_the_wall_whatever_time_the_cluster_has(t
 def test_a_terminal_that_is_closed_ends_the_plane_unless_nohup_started_it(
     tmp_path: Path, ignored: bool
 ) -> None:
-    script = "import signal, sys; from steersman.manager import cli; {}sys.exit(cli.main())".format(
-        "signal.signal(signal.SIGHUP, signal.SIG_IGN); " if ignored else ""
-    )
+    # Set in either case: these tests may run under nohup.
+    handler = "SIG_IGN" if ignored else "SIG_DFL"
+    script = f"import signal, sys; signal.signal(signal.SIGHUP, signal.{handler}); from steersman.manager import cli; sys.exit(cli.main())"
     command = [sys.executable, "-c", script, "up", "--port=0", "--no-ui"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as plane:
         try:

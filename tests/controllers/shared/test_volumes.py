@@ -40,7 +40,7 @@ def pv(**spec: Any) -> PersistentVolume:
         ({"fc": {"wwids": ["3600"]}}, "kubernetes.io/fc/[3600]"),
         ({"fc": {"targetWWNs": ["5001"]}}, ""),
         ({"hostPath": {"path": "/data"}}, ""),
-        ({"iscsi": {"targetPortal": "p", "iqn": "i", "lun": 0}}, ""),
+        ({"iscsi": {"targetPortal": "p", "iqn": "i", "lun": 0}}, "kubernetes.io/iscsi/p:i:0"),
         ({"nfs": {"server": "s", "path": "/"}}, ""),
         ({"azureDisk": {"diskName": "d", "diskURI": "u", "kind": "Shared"}}, ""),
     ],

@@ -40,6 +40,8 @@ class VolumeMemory:
     """The memory of one volume. The keys of its dictionaries are names of nodes, unless they say otherwise."""
 
     def __init__(self) -> None:
+        self.acting: set[str] = set()
+        """The nodes on which a round is acting. Another one that meets it there would send its requests again."""
         self.operations: dict[str, Operation] = {}
         self.backoffs: dict[str, Backoff] = {}
         """The key is empty for a volume that one node at a time may have: its operations wait for each other."""

@@ -10,6 +10,8 @@ UNMOUNT_TIMEOUT = 360.0
 """Seconds that a node which is not ready may take to unmount a volume."""
 STATUS_WRITE_DELAY = 1.0
 """Seconds after which a change that was handed over to another write of the node's status is looked for."""
+ROUND_DELAY = 1.0
+"""Seconds after which a node is looked at again on which another round was acting."""
 ATTACH = "volume_attach"
 DETACH = "volume_detach"
 """Upstream's names of the operations, as they are in metrics."""

@@ -30,7 +30,7 @@ from steersman.controllers.attachdetach.detach import detach
 from steersman.controllers.attachdetach.memory import LastNodeState, VolumeMemory, VolumeUser
 from steersman.controllers.attachdetach.metrics import count
 from steersman.controllers.attachdetach.node_status import StatusWriteUnderWay
-from steersman.controllers.attachdetach.operations import STATUS_WRITE_DELAY, Config, Progress
+from steersman.controllers.attachdetach.operations import ROUND_DELAY, STATUS_WRITE_DELAY, Config, Progress
 from steersman.controllers.attachdetach.world import World
 from steersman.intent.verdict import Rest, Verdict, Wake
 
@@ -42,6 +42,11 @@ async def decide(seen: World, now: datetime, config: Config = Config()) -> Verdi
     failures: list[ApiError] = []
     reconciled = (*(node for node in seen.nodes if not node.desired), *attach_order(seen, memory))
     for node in reconciled:
+        if node.name in memory.acting:
+            # A round about all nodes of a volume that several may have meets those about one of them.
+            progress.append(Progress(f"another round acts on {node.name}", ROUND_DELAY))
+            continue
+        memory.acting.add(node.name)
         try:
             step = attach if node.desired else detach
             progress.append(await step(seen, node, memory, config))
@@ -49,8 +54,10 @@ async def decide(seen: World, now: datetime, config: Config = Config()) -> Verdi
             progress.append(Progress(str(wait), STATUS_WRITE_DELAY))
         except ApiError as error:
             failures.append(error)
+        finally:
+            memory.acting.discard(node.name)
     await count(seen)
-    if not memory.users and not memory.operations and not memory.last_node_states:
+    if not (memory.users or memory.operations or memory.last_node_states or memory.acting):
         seen.memory.forget(seen.name)
     if failures:
         raise failures[0]
