@@ -14,7 +14,7 @@ from steersman.client.connection import Connection, ConnectionBroke, NotHttp, Re
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"
-GZIPPED = gzip.compress(b"hello")
+GZIPPED = gzip.compress(b"hello", mtime=0)
 COMPRESSED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%b" % (
     len(GZIPPED),
     GZIPPED,
@@ -86,7 +86,9 @@ def answering(*answers: bytes, keep: bool = True) -> Talk:
     return talk
 
 
-@pytest.mark.parametrize("answer", [OK, CHUNKED, COMPRESSED, HINTED])
+@pytest.mark.parametrize(
+    "answer", [OK, CHUNKED, COMPRESSED, HINTED], ids=["sized", "chunked", "gzip", "hints"]
+)
 async def test_a_response_in_single_bytes_is_the_same(answer: bytes) -> None:
     peer = Peer()
     peer.connection.connection_made(Sink())
